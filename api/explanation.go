@@ -50,7 +50,7 @@ const (
 	PodStateStopped   PodState = "Stopped" // by request, before its containers completed
 	PodStateRejected  PodState = "Rejected"
 	PodStateDeleted   PodState = "Deleted"
-	PodStateUnknown   PodState = "Unknown" // the container engine is unavailable, the shim does not respond, or the pod is not supervised
+	PodStateUnknown   PodState = "Unknown" // the container engine or the monitor is unavailable, or the pod is not supervised
 )
 
 // DefaultEvidenceLines is how many of the last log lines of a failed run an explanation has.
@@ -237,7 +237,7 @@ const (
 	CauseCreating            CauseKind = "Creating"            // the container is being created
 	CauseReadinessGate       CauseKind = "ReadinessGate"       // Message
 	CauseEngineUnavailable   CauseKind = "EngineUnavailable"   // Message
-	CauseShimUnresponsive    CauseKind = "ShimUnresponsive"    // Message
+	CauseMonitorUnresponsive CauseKind = "MonitorUnresponsive" // Message
 	CauseNotSupervised       CauseKind = "NotSupervised"       // Reason, Message, Hint
 	CauseAdmissionRejected   CauseKind = "AdmissionRejected"   // Message, Hint
 	CauseContainersCompleted CauseKind = "ContainersCompleted" // Exit; the container exited and is not restarted

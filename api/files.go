@@ -72,6 +72,8 @@ func (e CopyEnd) Trailer() ([]byte, error) {
 type Volume struct {
 	Name string   `json:"name"`
 	Pods []string `json:"pods,omitempty"` // that use it, sorted
+	// Project is the label project of the pod that has created the volume; empty: not known, or none.
+	Project string `json:"project,omitempty"`
 }
 
 // VolumeList is the list of persistent volumes.

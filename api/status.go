@@ -119,8 +119,8 @@ const (
 	RemovalFailed ConditionType = "RemovalFailed"
 	// VolumesNotUpdated is present, and True, while volumes cannot be updated from their config maps and secrets.
 	VolumesNotUpdated ConditionType = "VolumesNotUpdated"
-	// ShimUnresponsive is present, and True, while the shim of the pod does not respond, and its containers run without supervision.
-	ShimUnresponsive ConditionType = "ShimUnresponsive"
+	// MonitorUnresponsive is present, and True, while the monitor of the containers, or the shim of the pod, does not respond.
+	MonitorUnresponsive ConditionType = "MonitorUnresponsive"
 	// FileAccepted is a condition that is present, and False, while a pod does not have the definition of its file: the file is invalid or
 	// rejected, its definition was rolled back, or an update waits.
 	FileAccepted ConditionType = "FileAccepted"

@@ -95,8 +95,8 @@ func (p *pod) wantKnown() {
 	}
 }
 
-// Monitor and keeper are in a cgroup of their own, whose memory is not reclaimed for others, and the kernel does not OOM-kill them.
-// Containers, and the commands in them, have scores of their own.
+// Monitor and keeper are in a cgroup of their own, whose memory is not reclaimed for others, and the kernel does not OOM-kill them. Both
+// have the name of their program, of which the kernel keeps 15 bytes. Containers, and the commands in them, have scores of their own.
 func TestMonitorProtected(t *testing.T) {
 	host, err := oci.DetectHost(t.Context())
 	if err != nil {
@@ -115,6 +115,9 @@ func TestMonitorProtected(t *testing.T) {
 	for _, pid := range []int{keeper, running} {
 		if got := p.proc(pid, "oom_score_adj"); got != score {
 			t.Errorf("OOM score of process %d is %s, want %s", pid, got, score)
+		}
+		if got := p.proc(pid, "comm"); got != monitor.Name[:15]+"\n" {
+			t.Errorf("name of process %d: %s", pid, got)
 		}
 		p.inMonitorCgroup(pid, keeper)
 	}

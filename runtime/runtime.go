@@ -166,14 +166,14 @@ func (r *Runtime) Session(ctx context.Context, uid string, ref lifecycle.Ref, c 
 	return r.execs.Session(ctx, uid, ref, c)
 }
 
-// Volumes returns the names of the persistent volumes, sorted.
-func (r *Runtime) Volumes(ctx context.Context) ([]string, error) {
+// Volumes returns the persistent volumes, by name, with the project that each belongs to.
+func (r *Runtime) Volumes(ctx context.Context) (map[string]string, error) {
 	list, err := r.volumes.ListClaims(ctx)
-	names := make([]string, 0, len(list))
+	projects := make(map[string]string, len(list))
 	for _, c := range list {
-		names = append(names, c.Name)
+		projects[c.Name] = c.Project
 	}
-	return names, err
+	return projects, err
 }
 
 // WatchVolumes reports why the volumes of a pod are not updated, see [sandbox.Volumes.Watch].

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// comment is a comment of a TOML file, from its "#" to the end of the line.
+// comment is a comment of a TOML or YAML file, from its "#" to the end of the line.
 type comment struct {
 	line  int
 	text  string
@@ -71,9 +71,9 @@ func stringEnd(data []byte, begin int) int {
 	return len(data)
 }
 
-// attach gives the comments of a TOML file to the values that they belong to: those on lines of their own to the next value, the others to
+// attach gives the comments of a file to the values that they belong to: those on lines of their own to the next value, the others to
 // the value of their line. The tree may have been changed: what counts is where its values were written.
-func attach(root *node, data []byte) {
+func attach(root *node, data []byte, comments []comment) {
 	first := map[int]*node{} // by line
 	var lines []int
 	var walk func(n *node)
@@ -94,7 +94,7 @@ func attach(root *node, data []byte) {
 	slices.Sort(lines)
 	text := bytes.Split(data, []byte("\n"))
 	isEmpty := func(line int) bool { return line > 0 && line <= len(text) && len(bytes.TrimSpace(text[line-1])) == 0 }
-	for _, c := range commentsOf(data) {
+	for _, c := range comments {
 		i, found := slices.BinarySearch(lines, c.line)
 		switch {
 		case !c.alone && found:

@@ -3,8 +3,8 @@ package spec
 import "bytes"
 
 // Convert returns a pod file in TOML with the definitions of a pod file or of manifests, in the long form of each field, or in the short
-// one. Comments of TOML are kept. Fields that are ignored are left out. Relative paths stay as they are. The text is nil if one of the
-// problems is an error.
+// one. Comments of TOML and YAML are kept. Fields that are ignored are left out. Relative paths stay as they are. The text is nil if one of
+// the problems is an error.
 func (o Options) Convert(file string, data []byte, short bool) ([]byte, Problems) {
 	parts, problems := o.ParseParts(file, data)
 	if len(problems.Errors()) > 0 {
@@ -17,8 +17,12 @@ func (o Options) Convert(file string, data []byte, short bool) ([]byte, Problems
 			shorten(parts[i].root)
 		}
 	}
-	if parts[0].format == formatTOML {
-		attach(whole, data)
+	switch parts[0].format {
+	case formatTOML:
+		attach(whole, data, commentsOf(data))
+	case formatYAML:
+		attach(whole, withoutMarks(data), commentsOfYAML(data))
+	default: // JSON has none
 	}
 	if len(parts) == 1 {
 		parts[0].root.after = whole.after

@@ -39,7 +39,7 @@ func (o Options) Manifests(files []InputFile, secrets bool) ([]byte, Problems) {
 			whole.items = append(whole.items, parts[i].root)
 		}
 		if parts[0].format == formatTOML {
-			attach(whole, f.Text)
+			attach(whole, f.Text, commentsOf(f.Text))
 			after = append(after, whole.after...)
 			if root := parts[0].root; len(parts) == 1 && len(root.items) > 0 {
 				first := root.items[0] // the comment at the beginning of the file

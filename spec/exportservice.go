@@ -66,7 +66,7 @@ func (x *exporter) services() Problems {
 		if len(ports) == 0 && !needed[p.pod.Name] {
 			continue
 		}
-		for _, name := range slices.Compact([]string{p.pod.Name, cmp.Or(p.pod.Hostname, p.pod.Name)}) {
+		for _, name := range append([]string{p.pod.Name}, otherNames(p.pod)...) {
 			if hidden[p.pod.Name+"/"+name] == "" {
 				problems = append(problems, x.service(name, p, ports)...)
 			}
@@ -96,7 +96,8 @@ func (p *exportedPod) problemOf(field, message, hint string) Problem {
 // service adds the Service by whose name other pods reach a pod. Without ports it is headless: all ports of the pod are reached.
 func (x *exporter) service(name string, p *exportedPod, ports []*node) Problems {
 	if len(validation.IsDNS1035Label(name)) > 0 {
-		return Problems{p.problemOf("name", "no Service is written: its name "+quote(name)+" must begin with a letter and have no dots",
+		const rule = " must have lower case letters, digits and -, and begin with a letter"
+		return Problems{p.problemOf("name", "no Service is written: its name "+quote(name)+rule,
 			"use another name in the programs that connect")}
 	}
 	fields := []*node{x.selector([]*exportedPod{p}, labelPod, p.pod.Name)}

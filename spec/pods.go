@@ -46,7 +46,7 @@ func readPods(root *node, data []byte) ([]source, Problems) {
 	}
 	if len(problems) == 0 {
 		written := root.clone()
-		attach(written, data)
+		attach(written, data, commentsOf(data))
 		list := written.child(podsKey)
 		for i, pod := range list.items {
 			sources[i].written = pod

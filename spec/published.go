@@ -42,8 +42,10 @@ func HiddenNames(pods []*Pod, host []string) []HiddenName {
 	owners, first := map[string]bool{}, map[string]string{}
 	for _, p := range pods {
 		owners[p.Name] = true
-		if first[p.Hostname] == "" || p.Name < first[p.Hostname] {
-			first[p.Hostname] = p.Name
+		for _, name := range otherNames(p) {
+			if name = strings.ToLower(name); first[name] == "" || p.Name < first[name] {
+				first[name] = p.Name
+			}
 		}
 	}
 	var hidden []HiddenName
@@ -51,22 +53,35 @@ func HiddenNames(pods []*Pod, host []string) []HiddenName {
 		if why := Unpublished(p.Name, host); why != "" {
 			hidden = append(hidden, HiddenName{p.Name, p.Name, why})
 		}
-		if p.Hostname == "" || p.Hostname == p.Name {
-			continue
-		}
-		why := Unpublished(p.Hostname, host)
-		switch {
-		case why != "":
-		case owners[p.Hostname]:
-			why = "another pod is named so"
-		case first[p.Hostname] != p.Name:
-			why = "pod " + quote(first[p.Hostname]) + " has the same hostname"
-		}
-		if why != "" {
-			hidden = append(hidden, HiddenName{p.Name, p.Hostname, why})
+		for _, name := range otherNames(p) {
+			lower := strings.ToLower(name) // many resolvers ignore the case
+			why := Unpublished(lower, host)
+			switch {
+			case why != "":
+			case owners[lower]:
+				why = "another pod is named so"
+			case first[lower] != p.Name && name == p.Hostname:
+				why = "pod " + quote(first[lower]) + " has the same hostname"
+			case first[lower] != p.Name:
+				why = "pod " + quote(first[lower]) + " has the same name"
+			}
+			if why != "" {
+				hidden = append(hidden, HiddenName{p.Name, name, why})
+			}
 		}
 	}
 	return hidden
+}
+
+// otherNames returns the names without a dot that a pod has besides its own: its hostname, and its aliases.
+func otherNames(p *Pod) []string {
+	var names []string
+	for _, name := range append([]string{p.Hostname}, p.Aliases()...) {
+		if name != "" && name != p.Name && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // unpublished warns of names that other pods cannot use. A name that the pod has from its file has no place in it.

@@ -13,7 +13,8 @@ type Pod struct {
 	Name string `json:"name"`
 	// Labels for selectors (`-l`) and the downward API.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations for tools and the downward API, at most 256 KiB in total. `podstead.io/log-driver` (file, memory, journald) and
+	// Annotations for tools and the downward API, at most 256 KiB in total. `podstead.io/aliases` has other names by which other pods reach
+	// the pod, separated by commas, also names with `_`. `podstead.io/log-driver` (file, memory, journald) and
 	// `podstead.io/log-rate-limit` (such as `100 lines/s`, `64Ki bytes/s` or `off`) replace the settings for logs of the daemon,
 	// `log-rate-limit.podstead.io/CONTAINER` for one container.
 	Annotations map[string]string `json:"annotations,omitempty"`

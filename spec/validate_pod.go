@@ -56,6 +56,7 @@ func (v *validator) metadata() {
 	}
 	v.profileAnnotations()
 	v.logAnnotations()
+	v.aliases()
 	for key, value := range p.Labels {
 		at := entry{&p.Labels, key}
 		if reasons := validation.IsQualifiedName(key); len(reasons) > 0 {

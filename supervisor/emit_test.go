@@ -273,7 +273,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 				w.engine.HangShim(p.Facts.UID, hung)
 				synctest.Wait()
 			}
-		}, emitted{api.EventShimUnresponsive, api.EventShimResponding}},
+		}, emitted{api.EventMonitorUnresponsive, api.EventMonitorResponding}},
 		{"volumes are not updated, then are", podWithSecret(), nil, func(w *troubled) {
 			for _, why := range []string{"tls.key is missing", ""} {
 				p, _ := w.Pod("p")

@@ -37,7 +37,7 @@ type Runtime interface {
 // Volumes are the persistent volumes of the host. They are independent of pods.
 type Volumes interface {
 	// Volumes returns the names of the volumes, sorted.
-	Volumes(ctx context.Context) ([]string, error)
+	Volumes(ctx context.Context) (map[string]string, error)
 	// RemoveVolume deletes a volume and its data. The error is [io/fs.ErrNotExist] if it does not exist.
 	RemoveVolume(ctx context.Context, name string) error
 	// WatchVolumes calls report with why files of config maps, secrets and fields in the volumes of a pod are not updated while it runs;

@@ -22,21 +22,21 @@ func hasCondition(s supervisor.Snapshot, t lifecycle.ConditionType) bool {
 	return false
 }
 
-func unresponsive(s supervisor.Snapshot) bool { return hasCondition(s, supervisor.ShimUnresponsive) }
+func unresponsive(s supervisor.Snapshot) bool { return hasCondition(s, supervisor.MonitorUnresponsive) }
 
 func shimEvents(m *machine) []api.EventKind {
 	var kinds []api.EventKind
 	events, _ := m.Events().Since(0)
 	for _, e := range events {
-		if e.Kind == api.EventShimUnresponsive || e.Kind == api.EventShimResponding {
+		if e.Kind == api.EventMonitorUnresponsive || e.Kind == api.EventMonitorResponding {
 			kinds = append(kinds, e.Kind)
 		}
 	}
 	return kinds
 }
 
-// TestShimUnresponsive expects one event and a condition while the shim of a pod does not respond, and one event when it does again.
-func TestShimUnresponsive(t *testing.T) {
+// TestMonitorUnresponsive expects one event and a condition while the shim of a pod does not respond, and one event when it does again.
+func TestMonitorUnresponsive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -45,19 +45,19 @@ func TestShimUnresponsive(t *testing.T) {
 		m.engine.HangShim(uid, true)
 		m.until("p", "unresponsive", unresponsive)
 		time.Sleep(time.Hour)
-		if got := shimEvents(m); !slices.Equal(got, []api.EventKind{api.EventShimUnresponsive}) {
+		if got := shimEvents(m); !slices.Equal(got, []api.EventKind{api.EventMonitorUnresponsive}) {
 			t.Errorf("events while the shim does not respond: %v", got)
 		}
 		m.engine.HangShim(uid, false)
 		m.until("p", "responding", func(s supervisor.Snapshot) bool { return !unresponsive(s) })
-		if got := shimEvents(m); !slices.Equal(got, []api.EventKind{api.EventShimUnresponsive, api.EventShimResponding}) {
+		if got := shimEvents(m); !slices.Equal(got, []api.EventKind{api.EventMonitorUnresponsive, api.EventMonitorResponding}) {
 			t.Errorf("events when the shim responds again: %v", got)
 		}
 	})
 }
 
-// TestShimUnresponsiveAtStart expects that the next supervisor reports a shim that does not respond.
-func TestShimUnresponsiveAtStart(t *testing.T) {
+// TestMonitorUnresponsiveAtStart expects that the next supervisor reports a shim that does not respond.
+func TestMonitorUnresponsiveAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -70,8 +70,8 @@ func TestShimUnresponsiveAtStart(t *testing.T) {
 	})
 }
 
-// TestShimUnresponsiveEnds expects that the condition ends with the sandbox.
-func TestShimUnresponsiveEnds(t *testing.T) {
+// TestMonitorUnresponsiveEnds expects that the condition ends with the sandbox.
+func TestMonitorUnresponsiveEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()

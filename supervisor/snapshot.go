@@ -37,15 +37,15 @@ func notRemoved(err error) lifecycle.Condition {
 	return lifecycle.Condition{Type: RemovalFailed, Status: "True", Reason: "RemoveFailed", Message: oneLine(err)}
 }
 
-// ShimUnresponsive is a condition that is present, and True, while the shim of a pod does not respond. The containers of the pod keep
-// running, but they are not supervised.
-const ShimUnresponsive lifecycle.ConditionType = "ShimUnresponsive"
+// MonitorUnresponsive is a condition that is present, and True, while the monitor of the containers of a pod, or the shim of the pod, does
+// not respond. The containers keep running, but they are not supervised.
+const MonitorUnresponsive lifecycle.ConditionType = "MonitorUnresponsive"
 
-// unresponsive returns the condition [ShimUnresponsive].
+// unresponsive returns the condition [MonitorUnresponsive].
 func unresponsive() lifecycle.Condition {
 	return lifecycle.Condition{
-		Type: ShimUnresponsive, Status: "True", Reason: "ShimTimeout",
-		Message: "The shim of the pod does not respond, containers keep running without supervision",
+		Type: MonitorUnresponsive, Status: "True", Reason: "MonitorTimeout",
+		Message: "The monitor of the containers does not respond, they keep running without supervision",
 	}
 }
 
@@ -133,9 +133,9 @@ func (h *health) shim(m shimChanged) (kind api.EventKind, changed bool) {
 	h.unresponsive = !m.responds && !m.exited
 	switch {
 	case h.unresponsive && !was:
-		return api.EventShimUnresponsive, true
+		return api.EventMonitorUnresponsive, true
 	case m.responds && was:
-		return api.EventShimResponding, true
+		return api.EventMonitorResponding, true
 	}
 	return "", false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"github.com/podstead/podstead/spec"
@@ -15,6 +16,8 @@ import (
 type Volume struct {
 	Name string   `json:"name"`
 	Pods []string `json:"pods,omitempty"` // that use it, sorted
+	// Project is the label project of the pod that has created it; empty: not known, or none.
+	Project string `json:"project,omitempty"`
 }
 
 // VolumeInUseError reports that a pod uses a volume.
@@ -26,14 +29,14 @@ func (e *VolumeInUseError) Error() string {
 
 // Volumes returns the persistent volumes of the host, sorted by name.
 func (s *Supervisor) Volumes(ctx context.Context) ([]Volume, error) {
-	names, err := s.shared.runtime.Volumes(ctx)
+	projects, err := s.shared.runtime.Volumes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	users := s.volumeUsers()
-	list := make([]Volume, 0, len(names))
-	for _, name := range names {
-		list = append(list, Volume{Name: name, Pods: users[name]})
+	list := make([]Volume, 0, len(projects))
+	for _, name := range slices.Sorted(maps.Keys(projects)) {
+		list = append(list, Volume{Name: name, Pods: users[name], Project: projects[name]})
 	}
 	return list, nil
 }

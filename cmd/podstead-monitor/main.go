@@ -5,10 +5,15 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/pause"
 )
+
+// The first thread runs nothing but the main goroutine, which never waits for a disk: the keeper takes a monitor that was killed for one
+// that cannot exit when its first thread has exited and others have not.
+func init() { runtime.LockOSThread() }
 
 func main() {
 	if pause.Invoked(os.Args) {

@@ -21,6 +21,7 @@ import (
 type applyFlags struct {
 	files  []string
 	create bool // the pods must not exist
+	start  bool // pods that were stopped are started, and so are completed services of Compose files
 	prune  bool
 	level  string
 	spec   spec.Options
@@ -129,6 +130,9 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 			return err
 		}
 	}
+	if err := a.checkClaims(cmd.Context(), c); err != nil {
+		return err
+	}
 	done := a.waiting("Applying pod files")
 	var results []api.Applied
 	var errs []error
@@ -141,6 +145,9 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		}
 		results = append(results, result)
 		fmt.Fprintln(a.out, plain.Text(view.Applied(&result)))
+		if f.start {
+			errs = append(errs, a.startAtRest(cmd.Context(), c, &file, &result, before.Items))
+		}
 		if !f.wait {
 			a.noteRolledBack(cmd.Context(), c, &result)
 			a.noteUnit(&result, hintUnit(&result, before.Items))
@@ -165,6 +172,25 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		errs = append(errs, a.awaitReady(cmd, w, goalsOf(results, before.Items), &f.readiness))
 	}
 	return errors.Join(errs...)
+}
+
+// startAtRest starts a pod that was stopped before its file was applied and, as Compose does, a service that has completed. A pod that a
+// systemd unit starts is left to the unit.
+func (a *app) startAtRest(ctx context.Context, c *client.Client, file *applied, r *api.Applied, before []api.Pod) error {
+	i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == r.Pod })
+	if i < 0 || r.Unit != "" {
+		return nil
+	}
+	p := &before[i]
+	completed := file.project != "" && p.Status.Phase.Terminal() && p.Metadata.DeletionTimestamp == nil
+	if p.Status.StoppedAt.IsZero() && !completed { // a pod that is being deleted has neither
+		return nil
+	}
+	if _, err := c.Start(ctx, r.Pod, p.Metadata.UID); err != nil {
+		return failed("start", r.Pod, err)
+	}
+	fmt.Fprintf(a.out, "pod/%s started\n", r.Pod)
+	return nil
 }
 
 // noteSurplus prints which replicas keep running although the files define fewer replicas of the same object than before.

@@ -17,7 +17,15 @@ import (
 
 // commandName returns the name of a command without the name of the program.
 func commandName(cmd *cobra.Command) string {
-	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+	return strings.TrimPrefix(commandPath(cmd), cmd.Root().Name()+" ")
+}
+
+// commandPath returns the words of a command as the user wrote them: podstead up, which is another name of podstead run.
+func commandPath(cmd *cobra.Command) string {
+	if as := cmd.CalledAs(); as != "" && cmd.HasParent() {
+		return cmd.Parent().CommandPath() + " " + as
+	}
+	return cmd.CommandPath()
 }
 
 // noArguments rejects arguments.

@@ -29,7 +29,7 @@ func newClient(cmd *cobra.Command, c *config.Config) (daemon *client.Client, rea
 		unix.Faccessat(unix.AT_FDCWD, c.ReadOnlySocket, writable, unix.AT_EACCESS) == nil {
 		socket, readOnly = c.ReadOnlySocket, true
 	}
-	return client.New(socket, cmd.CommandPath()), readOnly
+	return client.New(socket, commandPath(cmd)), readOnly
 }
 
 // running makes a client one for the daemon that runs. It starts none: not through a socket of systemd either, as a connection would.

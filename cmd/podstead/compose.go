@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/compose"
 	"github.com/podstead/podstead/spec"
 )
@@ -25,6 +26,8 @@ type projectFlags struct {
 	overrides map[string][]string
 	// pods are the projects of the pods whose names Compose files define.
 	pods map[string]string
+	// claims are the projects of the persistent volumes whose names begin with that of their project.
+	claims map[string]string
 }
 
 // of notes the pods of a project.
@@ -42,7 +45,7 @@ func (f *projectFlags) own(pods []api.Pod) (own []api.Pod, err error) {
 	var errs []error
 	own = slices.DeleteFunc(slices.Clone(pods), func(p api.Pod) bool {
 		project := f.pods[p.Metadata.Name]
-		if project == "" || p.Metadata.Labels[compose.ProjectLabel] == project {
+		if project == "" || p.Metadata.Labels[spec.ProjectLabel] == project {
 			return false
 		}
 		errs = append(errs, fmt.Errorf("pod %q is not of project %q", p.Metadata.Name, project))
@@ -156,6 +159,15 @@ func (a *app) acceptParts(ctx context.Context, path string, text []byte, o spec.
 	if err != nil || r.Manifest == nil {
 		return nil, problemsOr(r), err
 	}
+	for _, claim := range r.Claims {
+		if slices.Contains(r.Named, claim) {
+			continue
+		}
+		if a.project.claims == nil {
+			a.project.claims = map[string]string{}
+		}
+		a.project.claims[claim] = r.Project
+	}
 	parts, problems := o.AcceptParts(path, r.Manifest)
 	return parts, slices.Concat(r.Problems, problems.Errors()), nil
 }
@@ -215,11 +227,11 @@ func otherProject(file *applied, before []api.Pod) error {
 		return nil
 	}
 	i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == file.pod })
-	if i < 0 || before[i].Metadata.Labels[compose.ProjectLabel] == file.project {
+	if i < 0 || before[i].Metadata.Labels[spec.ProjectLabel] == file.project {
 		return nil
 	}
 	owner := "exists, and is not of this project"
-	if project := before[i].Metadata.Labels[compose.ProjectLabel]; project != "" {
+	if project := before[i].Metadata.Labels[spec.ProjectLabel]; project != "" {
 		owner = fmt.Sprintf("belongs to project %q", project)
 	}
 	return &failure{
@@ -228,10 +240,31 @@ func otherProject(file *applied, before []api.Pod) error {
 	}
 }
 
+// checkClaims returns an error if a persistent volume of a Compose file has the name of one that belongs to another project: projects a
+// and a-b have the volume a-b-c, if that is b-c of one and c of the other. Volumes that the file names may be shared.
+func (a *app) checkClaims(ctx context.Context, c *client.Client) error {
+	if len(a.project.claims) == 0 {
+		return nil
+	}
+	list, err := c.Volumes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, v := range list.Items {
+		if project := a.project.claims[v.Name]; project != "" && v.Project != "" && v.Project != project {
+			return &failure{
+				status: statusFailed, err: fmt.Errorf("volume %q belongs to project %q, not to project %q", v.Name, v.Project, project),
+				hints: []string{"change the name of the volume in the Compose file"},
+			}
+		}
+	}
+	return nil
+}
+
 // projectOf returns the project of a pod of a Compose file.
 func projectOf(path string, pod *spec.Pod) string {
 	if !readsAsCompose(path) {
 		return ""
 	}
-	return pod.Labels[compose.ProjectLabel]
+	return pod.Labels[spec.ProjectLabel]
 }

@@ -241,7 +241,7 @@ func namesCompose(path string) bool {
 }
 
 // removeVolumes deletes the persistent volumes of projects, but not the external ones. Those that a Compose file names may belong to
-// others: they are deleted only if a pod that was deleted mounted them.
+// others: they are deleted only if a pod that was deleted mounted them. Those that pods of another project have created are kept.
 func (a *app) removeVolumes(cmd *cobra.Command, paths []string, mounted map[string]bool) error {
 	c, err := a.client(cmd)
 	if err != nil {
@@ -267,11 +267,18 @@ func (a *app) removeVolumes(cmd *cobra.Command, paths []string, mounted map[stri
 			return err
 		}
 		for _, claim := range r.Claims {
-			if !slices.ContainsFunc(list.Items, func(v api.Volume) bool { return v.Name == claim }) {
+			i := slices.IndexFunc(list.Items, func(v api.Volume) bool { return v.Name == claim })
+			if i < 0 {
 				continue
 			}
-			if slices.Contains(r.Named, claim) && !mounted[claim] {
-				a.note("volume/%s kept: no pod that was deleted mounted it", claim)
+			other := list.Items[i].Project
+			foreign := other != "" && other != r.Project
+			if foreign || slices.Contains(r.Named, claim) && !mounted[claim] {
+				why := "no pod that was deleted mounted it"
+				if foreign {
+					why = fmt.Sprintf("it belongs to project %q", other)
+				}
+				a.note("volume/%s kept: %s", claim, plain.Text(why))
 				a.hint("to delete it, run podstead volume rm " + claim)
 				continue
 			}

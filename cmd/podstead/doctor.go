@@ -58,7 +58,7 @@ func (a *app) doctor(cmd *cobra.Command, format string, repair bool) error {
 		}
 	}
 	done := a.waiting("Checking this host")
-	daemon := a.running(client.New(c.Socket, cmd.CommandPath()))
+	daemon := a.running(client.New(c.Socket, commandPath(cmd)))
 	findings := doctor.Run(cmd.Context(), c, invalid, daemon, version, socketUnits(cmd.Context()))
 	done()
 	if format != "" {

@@ -93,8 +93,18 @@ var composeHints = []composeHint{
 		before: "services: {my_web: {image: web}, my-web: {image: web}}", after: "services: {web: {image: web}, my-web: {image: web}}",
 	},
 	{
-		hint:   "rename the service to",
-		before: "services: {my_web: {image: web}, db: {image: db}}", after: "services: {my-web: {image: web}, db: {image: db}}",
+		hint:   "rename the alias",
+		before: "services: {web: {image: web, links: [\"db:cache\"]}, db: {image: db}, cache: {image: cache}}",
+		after:  "services: {web: {image: web, links: [\"db:data\"]}, db: {image: db}, cache: {image: cache}}",
+	},
+	{
+		hint: "at the top level of the file", before: "volumes: [\"data:/data\"]",
+		after: "services: {web: {image: web, volumes: [\"data:/data\"]}}\nvolumes: {data: {}}",
+	},
+	{hint: "remove one of them", before: "cpus: 1, deploy: {resources: {limits: {cpus: 2}}}", after: "cpus: 1"},
+	{
+		hint: "use the name ", before: "services: {web: {image: web}, my.db: {image: db}}",
+		after: "services: {web: {image: web}, db: {image: db}}",
 	},
 	{
 		hint: `set its restart to "no" or "on-failure"`,
@@ -103,7 +113,6 @@ var composeHints = []composeHint{
 		after: "services: {web: {image: web, depends_on: {task: {condition: service_completed_successfully}}}, " +
 			"task: {image: task, restart: on-failure}}",
 	},
-	{hint: "use the name ", before: "networks: {default: {aliases: [a, b]}}", after: "networks: {default: {aliases: [a]}}"},
 	{
 		hint: "set restart: always",
 		before: "services: {web: {image: web, network_mode: \"service:db\", depends_on: {db: {condition: service_healthy}}}, " +

@@ -156,7 +156,7 @@ var quadletHints = []quadletHint{
 		hint:   "pass an instance of it, such as",
 		before: "-- web@.container --\n[Container]\nImage=web:1\n", after: "-- web@NAME.container --\n[Container]\nImage=web:1\n",
 	},
-	{hint: "in the other units", before: "HostName=a\nNetworkAlias=b", after: "HostName=a"},
+	{hint: "in the other units", before: "NetworkAlias=a.b", after: "NetworkAlias=a"},
 	{hint: "copy the files in an entry of initContainers", before: "Volume=data:/data"},
 	{
 		hint:   "mount it on the host, and write the path",

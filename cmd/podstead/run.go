@@ -164,12 +164,15 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	return a.inForeground(cmd, f, a.printer(f), func(ctx context.Context, _ *ondemand.Starter, o follow.Options) error {
+	return a.inForeground(cmd, f, a.printer(f), func(ctx context.Context, s *ondemand.Starter, o follow.Options) error {
+		if err := a.checkClaims(ctx, s.Client); err != nil {
+			return err
+		}
 		return follow.Run(ctx, o, requests)
 	})
 }
 
-// runDetached is podstead apply.
+// runDetached is podstead apply. Called as up, it also starts pods that were stopped.
 func (a *app) runDetached(cmd *cobra.Command, args []string, f *runFlags) error {
 	ready := readiness{wait: f.wait, timeout: defaultWait}
 	for _, name := range []string{"rm", "timeout", "grace-period", "quiet", "output", "stdin", "tty", "container", "detach-keys"} {
@@ -183,7 +186,7 @@ func (a *app) runDetached(cmd *cobra.Command, args []string, f *runFlags) error 
 			return usage(cmd, "--%s cannot be combined with --detach", name)
 		}
 	}
-	return a.apply(cmd, args, &applyFlags{level: f.level, spec: f.spec, readiness: ready})
+	return a.apply(cmd, args, &applyFlags{level: f.level, spec: f.spec, readiness: ready, start: cmd.CalledAs() == "up"})
 }
 
 // inForeground connects to the daemon, and calls run with the options of the flags.

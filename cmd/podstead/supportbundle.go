@@ -73,7 +73,7 @@ func (a *app) supportBundle(cmd *cobra.Command, f *bundleFlags) error {
 		return err
 	}
 	done := a.waiting("Collecting information")
-	daemon, now := a.running(client.New(c.Socket, cmd.CommandPath())), time.Now()
+	daemon, now := a.running(client.New(c.Socket, commandPath(cmd))), time.Now()
 	archive, manifest, err := supportbundle.Collect(cmd.Context(), supportbundle.Options{
 		Config: c, Client: daemon, NoLogs: f.noLogs, Tail: f.tail, HostRoot: a.hostRoot, Now: now,
 		Versions: func(ctx context.Context) any {

@@ -87,7 +87,7 @@ func persistentFiles() []stateFile {
 			"pods get other ranges after they are created again",
 		},
 		{"STATE/podstead.toml", "copy of the last valid configuration file", nil, "the daemon does not start if the file is invalid"},
-		{"STATE/volumes/...", "persistent volumes", nil, "the data"},
+		{"STATE/volumes/...", "persistent volumes, and in `.project-NAME` the project of the pod that has created each", nil, "the data"},
 		{"STATE/reserve", "space that the daemon releases when the disk is full", nil, "reserved again"},
 		{"STATE/daemon.log", "log of daemons that are started on demand", nil, "the log"},
 		{"STATE/daemon.old.log", "earlier log", nil, "the log"},

@@ -132,7 +132,7 @@ func TestWords(t *testing.T) {
 		{string(lifecycle.PodWaitedFor), string(api.PodWaitedFor)},
 		{string(supervisor.StateNotDurable), string(api.StateNotDurable)},
 		{string(supervisor.RemovalFailed), string(api.RemovalFailed)},
-		{string(supervisor.ShimUnresponsive), string(api.ShimUnresponsive)},
+		{string(supervisor.MonitorUnresponsive), string(api.MonitorUnresponsive)},
 		{string(supervisor.VolumesNotUpdated), string(api.VolumesNotUpdated)},
 		{string(lifecycle.ReasonWaitingFor), string(api.ReasonWaitingFor)},
 		{string(lifecycle.ReasonPodInitializing), string(api.ReasonPodInitializing)},

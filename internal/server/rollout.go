@@ -82,6 +82,8 @@ func (s *Server) progress(r *podfiles.Rollout, f *refusal) (api.RolloutState, st
 		return api.RolloutFailed, f.message
 	case f != nil && f.waiting && r.Newer:
 		return api.RolloutProgressing, f.message
+	case f != nil && f.rolledBack && r.Newer && instead == nil: // another replica was rolled back from this definition
+		return api.RolloutFailed, f.message
 	case r.Newer || newest == nil:
 		return s.incomplete(r.Pod, "the newest content of the file does not run yet")
 	case instead != nil && instead.By == "":

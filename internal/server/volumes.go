@@ -14,7 +14,9 @@ import (
 	"github.com/podstead/podstead/supervisor"
 )
 
-func volumeOf(v *supervisor.Volume) api.Volume { return api.Volume{Name: v.Name, Pods: v.Pods} }
+func volumeOf(v *supervisor.Volume) api.Volume {
+	return api.Volume{Name: v.Name, Pods: v.Pods, Project: v.Project}
+}
 
 // VolumeFiles reads and writes the files of persistent volumes.
 type VolumeFiles interface {

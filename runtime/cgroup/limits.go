@@ -102,8 +102,8 @@ func SetMemory(path string, bytes int64) error {
 }
 
 // ProtectMemory protects the memory of the cgroup at path, up to this number of bytes, from being reclaimed for others (memory.min). Its
-// parent gets the same protection, which limits that of the cgroup. ProtectMemory does nothing if the cgroup does not exist, and with cgroup
-// v1, which has no protection.
+// parent gets the same protection, which limits that of the cgroup. ProtectMemory does nothing if the cgroup does not exist, and with
+// cgroup v1, which has no protection.
 func ProtectMemory(path string, bytes int64) error {
 	hs, err := hierarchies()
 	if err == nil {

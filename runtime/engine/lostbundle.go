@@ -21,8 +21,8 @@ import (
 // maxEnvironment bounds the environment that is read from a process, in bytes. It is above the limit of the kernel for a new process.
 const maxEnvironment = 8 << 20
 
-// restoreMonitored writes the bundles of the containers that the monitor runs again, if they were lost: a program that cleans /run has removed
-// them. The containers need them no more, but the engine finds their cgroups there, and the environment of commands.
+// restoreMonitored writes the bundles of the containers that the monitor runs again, if they were lost: a program that cleans /run has
+// removed them. The containers need them no more, but the engine finds their cgroups there, and the environment of commands.
 func (e *Engine) restoreMonitored(ctx context.Context) error {
 	var errs []error
 	for _, c := range e.link.all() {

@@ -14,8 +14,8 @@ import (
 	"github.com/podstead/podstead/runtime/shim"
 )
 
-// ErrUnresponsive is the error of a call to a shim that does not respond. [errdefs.IsUnavailable] holds for it.
-var ErrUnresponsive = fmt.Errorf("the shim does not respond: %w", errdefs.ErrUnavailable)
+// ErrUnresponsive is the error of a call to a monitor or shim that does not respond. [errdefs.IsUnavailable] holds for it.
+var ErrUnresponsive = fmt.Errorf("the monitor of the containers does not respond: %w", errdefs.ErrUnavailable)
 
 const (
 	// watchInterval is the time between two requests of [Engine.WatchShim]. They are most of what an idle host does. Those to all shims are

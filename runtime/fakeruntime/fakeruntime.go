@@ -72,7 +72,7 @@ type Runtime struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced on every change that a caller can wait for
 	images  []string
-	volumes []string             // persistent, sorted
+	volumes map[string]string    // persistent, with their projects
 	pods    map[string]*podState // by UID
 	calls   []Call
 	tagged  map[string]int      // by name of an image: how often it was retagged
@@ -99,6 +99,7 @@ func New(o Options) *Runtime {
 		tagged:  map[string]int{},
 		kept:    map[string][]string{},
 		stale:   map[string]string{},
+		volumes: map[string]string{},
 	}
 }
 

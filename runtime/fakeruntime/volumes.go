@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"slices"
+	"maps"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -21,21 +21,20 @@ func (r *Runtime) Admit(pod *spec.Pod) error {
 // Allocatable returns [Options.Allocatable].
 func (r *Runtime) Allocatable() spec.ResourceList { return r.options.Allocatable }
 
-// Volumes returns the persistent volumes that pods have used and that were not removed.
-func (r *Runtime) Volumes(context.Context) ([]string, error) {
+// Volumes returns the persistent volumes that pods have used and that were not removed, with the projects of these pods.
+func (r *Runtime) Volumes(context.Context) (map[string]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.volumes), nil
+	return maps.Clone(r.volumes), nil
 }
 
 // RemoveVolume removes a persistent volume.
 func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 	return r.do(ctx, Call{Method: "RemoveVolume"}, func() error {
-		i := slices.Index(r.volumes, name)
-		if i < 0 {
+		if _, exists := r.volumes[name]; !exists {
 			return fmt.Errorf("remove persistentvolumeclaim %q: %w", name, fs.ErrNotExist)
 		}
-		r.volumes = slices.Delete(r.volumes, i, i+1)
+		delete(r.volumes, name)
 		return nil
 	})
 }
@@ -43,11 +42,14 @@ func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 // claim creates the persistent volumes of a pod. The caller holds the lock.
 func (r *Runtime) claim(pod *spec.Pod) {
 	for i := range pod.Volumes {
-		if c := pod.Volumes[i].PersistentVolumeClaim; c != nil && !slices.Contains(r.volumes, c.ClaimName) {
-			r.volumes = append(r.volumes, c.ClaimName)
+		c := pod.Volumes[i].PersistentVolumeClaim
+		if c == nil {
+			continue
+		}
+		if _, exists := r.volumes[c.ClaimName]; !exists {
+			r.volumes[c.ClaimName] = pod.Labels[spec.ProjectLabel]
 		}
 	}
-	slices.Sort(r.volumes)
 }
 
 // RemoveNetwork does nothing: the fake has no network.

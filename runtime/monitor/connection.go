@@ -75,6 +75,7 @@ func (m *Monitor) accept(listener int) {
 		if err := m.admit(fd); err != nil {
 			logf("client refused: %v", err)
 			closeAll(fd)
+			m.leave()
 		}
 	}
 }
@@ -225,6 +226,7 @@ func (c *connection) close() {
 	for _, cancel := range c.runs {
 		cancel()
 	}
+	c.m.leave()
 }
 
 // emit sends an event to all subscribers.

@@ -371,4 +371,5 @@ func (c *container) forget() {
 	}
 	c.m.dropSandbox(c.rec.Create.Sandbox)
 	c.m.stopIfIdle()
+	c.m.leave()
 }

@@ -126,8 +126,10 @@ func BenchmarkDelays(b *testing.B) {
 		{"attached-reader", beginUnreadFlood},
 		{"probes", beginProbes},
 		{"bare-execs", beginExecs},
-		{"exits-of-one", func(w *world) (burst, end func()) { return beginExits(w, 1, 1000) }},
-		{"exits-of-25", func(w *world) (burst, end func()) { return beginExits(w, 25, 40) }},
+		{"exits-of-one", func(w *world) (burst, end func()) { return beginExits(w, 1, 1000, orphan) }},
+		{"exits-of-25", func(w *world) (burst, end func()) { return beginExits(w, 25, 40, orphan) }},
+		{"bare-exits-of-one", func(w *world) (burst, end func()) { return beginExits(w, 1, 1000, ofShell) }},
+		{"bare-exits-of-25", func(w *world) (burst, end func()) { return beginExits(w, 25, 40, ofShell) }},
 	} {
 		b.Run(hostile.name, func(b *testing.B) {
 			w := newWorld(b)
@@ -238,13 +240,16 @@ func (w *world) repeat(command func(ctx context.Context, i int, id string) error
 	}
 }
 
-// beginExits has bursts of exits: so many processes of each of so many containers exit at once. The monitor is the parent of all of them:
-// they have lost theirs.
-func beginExits(w *world, containers, each int) (burst, end func()) {
+// How a shell starts a process whose parent is the monitor, because it has lost its own, and one whose parent is the shell. The exits of
+// the latter show what exits alone cost others on this host.
+const orphan, ofShell = "(sleep 1000 &);", "sleep 1000 &"
+
+// beginExits has bursts of exits: so many processes of each of so many containers exit at once.
+func beginExits(w *world, containers, each int, start string) (burst, end func()) {
 	list := make([]Container, containers)
 	for i := range list {
 		list[i] = w.run(testContainer{hostPID: true}, fmt.Sprintf("mkfifo /tmp/again; exec 4<>/tmp/again; "+
-			"while read n <&4; do i=0; while [ $i -lt %d ]; do (sleep 1000 &); i=$((i+1)); done; done", each))
+			"while read n <&4; do i=0; while [ $i -lt %d ]; do %s i=$((i+1)); done; done", each, start))
 	}
 	processes := func(c Container) []int {
 		pids, err := w.client.PIDs(w.ctx, c.ID)

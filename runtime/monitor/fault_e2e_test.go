@@ -695,6 +695,9 @@ func TestFrozenDisk(t *testing.T) {
 		}
 		return errors.New("no thread waits")
 	})
+	if s, err := statOf(monitor); err != nil || s.state == 'D' {
+		t.Fatalf("the first thread, by which the keeper notices that a monitor cannot exit, waits for the disk: %v", err)
+	}
 	works := func() {
 		t.Helper()
 		before := len(w.log(quiet.ID, ""))

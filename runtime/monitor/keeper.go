@@ -134,7 +134,11 @@ func backoff(deaths []time.Time, now time.Time) time.Duration {
 
 // arguments returns the arguments for another role.
 func (o options) arguments(role string) []string {
-	return []string{Name, role, "-state", o.dir, "-score", strconv.Itoa(*o.score)}
+	args := []string{Name, role, "-state", o.dir, "-score", strconv.Itoa(*o.score)}
+	if o.unused > 0 { // a program of an earlier version does not know it
+		args = append(args, "-unused", o.unused.String())
+	}
+	return args
 }
 
 // environment returns the environment, with a handover in this descriptor; negative: none.
@@ -200,8 +204,8 @@ func (k *keeper) awaitExit() error {
 	}
 }
 
-// isStuck reports whether a process was killed and cannot exit: its first thread has exited. All of its threads have been killed
-// then, so they change nothing when they continue.
+// isStuck reports whether a process was killed and cannot exit: its first thread, which runs the loop and waits for no disk, has exited. All
+// of its threads have been killed then, so they change nothing when they continue.
 func isStuck(pid int) bool {
 	s, err := statOf(pid)
 	return err == nil && s.state == 'Z'

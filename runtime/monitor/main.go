@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -48,10 +49,11 @@ type programVersion struct {
 // options are the arguments of keeper and monitor.
 type options struct {
 	role, dir string
-	cgroup    string // that the keeper joins, relative to the root of the hierarchies; empty: that of its starter
-	score     *int   // the OOM score of the starter; nil: this process has it
-	protected bool   // this process has the protected score
-	replaced  string // the program that this monitor was executed from in place, which the keeper must execute too
+	cgroup    string        // that the keeper joins, relative to the root of the hierarchies; empty: that of its starter
+	score     *int          // the OOM score of the starter; nil: this process has it
+	protected bool          // this process has the protected score
+	unused    time.Duration // [unusedTime] in tests; 0: the constant
+	replaced  string        // the program that this monitor was executed from in place, which the keeper must execute too
 }
 
 // Main is the main function of the program, which is also the pause process of sandboxes. It returns the exit code.
@@ -83,6 +85,7 @@ func parse(args []string) (o options, err error) {
 	set.StringVar(&o.dir, "state", "", "")
 	set.StringVar(&o.cgroup, "cgroup", "", "")
 	set.StringVar(&o.replaced, "replaced", "", "")
+	set.DurationVar(&o.unused, "unused", 0, "")
 	set.Func("score", "", func(s string) error {
 		n, err := strconv.Atoi(s)
 		o.score = &n
@@ -90,6 +93,9 @@ func parse(args []string) (o options, err error) {
 	})
 	if err := set.Parse(args[2:]); err != nil {
 		return o, err
+	}
+	if o.unused < 0 {
+		return o, fmt.Errorf("-unused %v: must not be negative", o.unused)
 	}
 	if o.role != roleVersion && !filepath.IsAbs(o.dir) {
 		return o, fmt.Errorf("-state %q: must be an absolute path", o.dir)
@@ -112,6 +118,9 @@ func run(ctx context.Context, o options) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
 	unix.Umask(0o022)
+	if err := os.WriteFile("/proc/self/comm", []byte(Name), 0); err != nil { // a process that was executed as self would be named exe
+		return fmt.Errorf("set name of process: %w", err)
+	}
 	if o.cgroup != "" {
 		if err := cgroup.Join(o.cgroup); err != nil {
 			return err

@@ -10,6 +10,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,9 @@ const (
 	// keeperCheck is the interval of checks of the keeper. One that does not answer is continued at the first check after the question, and
 	// killed at the sixth.
 	keeperCheck = 5 * time.Second
+	// unusedTime is how long a monitor runs that has neither a client nor a container. The daemon is always connected, so it was killed and
+	// does not come back. The next one starts a monitor.
+	unusedTime = time.Minute
 	// askTimeout bounds the wait for the descriptors that the keeper keeps.
 	askTimeout = 30 * time.Second
 	// maxAttached is the maximum number of attached clients of all containers.
@@ -82,6 +86,8 @@ type Monitor struct {
 
 	stopping    bool // SIGTERM: stop when no container runs
 	replacing   bool
+	left        time.Time // the last client disconnected, or the last container was removed
+	leaving     bool      // the timer runs
 	active      time.Time
 	calm        bool // the timer runs
 	collections int64
@@ -154,6 +160,7 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 	}
 	m.sweep()
 	m.touch()
+	m.leave()
 	m.checkKeeper()
 	return m.loop.run()
 }
@@ -368,6 +375,35 @@ func (m *Monitor) stopIfIdle() {
 			return
 		}
 	}
+	m.stop()
+}
+
+// leave stops the monitor if it is not used for a while. It is called when a client disconnects or a container is removed.
+func (m *Monitor) leave() {
+	m.left = time.Now()
+	if !m.leaving {
+		m.leaving = true
+		m.loop.after(m.unusedTime(), m.checkUse)
+	}
+}
+
+func (m *Monitor) unusedTime() time.Duration { return cmp.Or(m.o.unused, unusedTime) }
+
+func (m *Monitor) checkUse() {
+	m.leaving = false
+	if len(m.connections) > 0 || len(m.containers) > 0 || isReadable(m.held[listenName]) { // the last one: a client is connecting
+		return // leave is called after that
+	}
+	left := m.unusedTime() - time.Since(m.left)
+	if m.flights.any() || m.replacing {
+		left = m.unusedTime()
+	}
+	if left > 0 {
+		m.leaving = true
+		m.loop.after(left, m.checkUse)
+		return
+	}
+	logf("no client and no container for %v: the monitor stops", m.unusedTime())
 	m.stop()
 }
 

@@ -313,7 +313,7 @@ const (
 	EventLost EventKind = "Lost"
 	// EventFailed: an operation for one container failed, such as writing its log. The container keeps running.
 	EventFailed EventKind = "Failed"
-	// EventRestarted: the monitor was started again. It is the first event of each monitor but the first.
+	// EventRestarted: the monitor was started again. It is the first event of each monitor after one that was killed or replaced.
 	EventRestarted EventKind = "MonitorRestarted"
 )
 

@@ -75,6 +75,7 @@ type world struct {
 	state  string // directory of the monitor
 	base   string // directory of bundles and logs
 	keeper *exec.Cmd
+	args   []string // more arguments of keepers
 	client *Client
 	binary string
 	next   int
@@ -135,7 +136,7 @@ func (w *world) dir() string { return filepath.Join(w.state, "state") }
 // startKeeper starts a keeper.
 func (w *world) startKeeper() {
 	w.Helper()
-	w.keeper = exec.Command(program, roleKeeper, "-state", w.dir())
+	w.keeper = exec.Command(program, append([]string{roleKeeper, "-state", w.dir()}, w.args...)...)
 	w.keeper.Stderr = &testLog{t: w.TB}
 	w.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	w.keeper.WaitDelay = time.Second // a process that it has left holds its standard error

@@ -266,8 +266,9 @@ func TestBoundByOthers(t *testing.T) {
 
 func TestPeers(t *testing.T) {
 	one, two := netip.MustParseAddr("10.77.64.2"), netip.MustParseAddr("fd00::2")
+	names := []string{"web", "front", "db", "localhost", "my_db", "DB", "LocalHost", ""}
 	n := &Network{subnets: prefixes("10.77.64.0/22"), leases: map[string]*attachment{
-		"1": {Lease: Lease{Pod: "web", Names: []string{"web", "front", "db", "localhost", ""}, IPs: []netip.Addr{one, two}, Link: "ps1"}},
+		"1": {Lease: Lease{Pod: "web", Names: names, IPs: []netip.Addr{one, two}, Link: "ps1"}},
 		"2": {Lease: Lease{Pod: "db", Names: []string{"data"}, IPs: []netip.Addr{netip.MustParseAddr("10.77.64.3")}, Link: "ps2"}},
 		"3": {Lease: Lease{Pod: "host"}},
 		"4": {Lease: Lease{Pod: "leaving", Link: "ps4", Leaving: true}},
@@ -276,12 +277,12 @@ func TestPeers(t *testing.T) {
 	want := []Peer{
 		{"2", "db", []netip.Addr{netip.MustParseAddr("10.77.64.3")}, []string{"db", "data"}},
 		{"3", "host", []netip.Addr{netip.MustParseAddr("10.77.64.1")}, []string{"host"}},
-		{"1", "web", []netip.Addr{one, two}, []string{"web", "front"}},
+		{"1", "web", []netip.Addr{one, two}, []string{"web", "front", "my_db"}},
 	}
 	if diff := cmp.Diff(want, n.peers(nil), compareAddr); diff != "" {
 		t.Errorf("peers (-want +got):\n%s", diff)
 	}
-	lines := "10.77.64.1\thost\n10.77.64.2\tweb\tfront\nfd00::2\tweb\tfront\n"
+	lines := "10.77.64.1\thost\n10.77.64.2\tweb\tfront\tmy_db\nfd00::2\tweb\tfront\tmy_db\n"
 	if got := Hosts(n.peers(nil), "2"); got != lines {
 		t.Errorf("hosts of db:\n%swant:\n%s", got, lines)
 	}

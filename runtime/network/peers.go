@@ -18,8 +18,9 @@ func (n *Network) Changed() <-chan struct{} {
 	return n.changed
 }
 
-// Peers returns all pods with a network, sorted by name. A pod name belongs to that pod: it is left out of the names of
-// other pods. Names with a meaning elsewhere are left out, see [spec.Unpublished], also those in leases of earlier versions.
+// Peers returns all pods with a network, sorted by name. A pod name belongs to that pod: it is left out of the names of other pods. The
+// case of letters makes no difference. Names with a meaning elsewhere are left out, see [spec.Unpublished], also those in leases of earlier
+// versions.
 func (n *Network) Peers() []Peer {
 	host, err := n.hostNames.read(hostsFile)
 	if n.hostNames.isNew(err) {
@@ -49,7 +50,7 @@ func (n *Network) peers(host []string) []Peer {
 			p.IPs = gatewaysOf(n.subnets)
 		}
 		for _, name := range l.Names {
-			if name != "" && !owners[name] && isPublished(name, host) && !slices.Contains(p.Names, name) {
+			if name != "" && !owners[strings.ToLower(name)] && isPublished(name, host) && !slices.Contains(p.Names, name) {
 				p.Names = append(p.Names, name)
 			}
 		}
@@ -64,7 +65,7 @@ func (n *Network) peers(host []string) []Peer {
 // isPublished reports whether a name of a pod is published. Of the names with a dot, those of pods with a subdomain are: they are in a
 // domain that only clusters have.
 func isPublished(name string, host []string) bool {
-	return strings.HasSuffix(name, spec.ClusterDomain) || spec.Unpublished(name, host) == ""
+	return strings.HasSuffix(name, spec.ClusterDomain) || spec.Unpublished(strings.ToLower(name), host) == ""
 }
 
 // Hosts returns the lines of /etc/hosts for the peers, except for the pod with this UID.

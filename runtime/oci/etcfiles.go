@@ -29,13 +29,13 @@ func Hostname(pod *spec.Pod) string {
 	return name
 }
 
-// Names returns the names of a pod in its network, the longest first: the full name of a pod with a subdomain, and its host name.
+// Names returns the names of a pod in its network: the full name of a pod with a subdomain, its host name, and its aliases.
 func Names(pod *spec.Pod) []string {
 	names := []string{Hostname(pod)}
 	if pod.Subdomain != "" {
 		names = slices.Insert(names, 0, names[0]+"."+pod.Subdomain+spec.ClusterDomain)
 	}
-	return names
+	return append(names, pod.Aliases()...)
 }
 
 // Hosts returns the /etc/hosts of a pod with its own network, followed by the lines of its peers. Before the pod has an address,

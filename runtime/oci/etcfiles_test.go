@@ -40,9 +40,11 @@ func TestHosts(t *testing.T) {
 	if diff := cmp.Diff(want, HostNetworkHosts(pod, "127.0.0.1 localhost\n", peers)); diff != "" {
 		t.Errorf("in the host network (-want +got):\n%s", diff)
 	}
-	pod = &spec.Pod{Name: "web-0", Hostname: "h", Subdomain: "shop"}
-	want = local +
-		"10.1.0.2\th.shop.default.svc.cluster.local\th\nfd00::2\th.shop.default.svc.cluster.local\th\n\n# Pods of this host.\n" + peers
+	pod = &spec.Pod{
+		Name: "web-0", Hostname: "h", Subdomain: "shop", Annotations: map[string]string{spec.AliasesAnnotation: "my_web, www"},
+	}
+	const names = "h.shop.default.svc.cluster.local\th\tmy_web\twww\n"
+	want = local + "10.1.0.2\t" + names + "fd00::2\t" + names + "\n# Pods of this host.\n" + peers
 	if diff := cmp.Diff(want, Hosts(pod, []string{"10.1.0.2", "fd00::2"}, peers)); diff != "" {
 		t.Errorf("with a subdomain and peers (-want +got):\n%s", diff)
 	}

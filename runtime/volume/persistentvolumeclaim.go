@@ -23,6 +23,14 @@ const removedPrefix = ".removed-"
 // leftPrefix is the prefix of directories with what killed daemons have left of imports and removals.
 const leftPrefix = ".left-"
 
+// projectPrefix is the prefix of the file with the project of the pod that has created a claim. Claims of earlier versions, and of pods
+// without a project, have none.
+const projectPrefix = ".project-"
+
+func (s *Set) projectFile(name string) string {
+	return filepath.Join(s.opts.ClaimsDir, projectPrefix+name)
+}
+
 func (s *Set) claimDir(name string) string { return filepath.Join(s.opts.ClaimsDir, name) }
 
 // prepareClaim creates the directory of a claim at its first use, and changes its group to the pod's fsGroup once for
@@ -37,6 +45,9 @@ func (s *Set) prepareClaim(ctx context.Context, p Pod, v *spec.Volume) error {
 		return fmt.Errorf("wait for persistentvolumeclaim %q: %w", claim.ClaimName, err)
 	}
 	defer release()
+	if err := s.recordProject(claim.ClaimName, p.Spec.Labels[spec.ProjectLabel]); err != nil {
+		return fmt.Errorf("persistentvolumeclaim %q: %w", claim.ClaimName, err)
+	}
 	created, err := createDir(s.claimDir(claim.ClaimName), p.fsGroup())
 	if created {
 		err = atomicfile.SyncDir(s.opts.ClaimsDir)
@@ -52,6 +63,17 @@ func (s *Set) prepareClaim(ctx context.Context, p Pod, v *spec.Volume) error {
 		return fmt.Errorf("persistentvolumeclaim %q: %w", claim.ClaimName, err)
 	}
 	return nil
+}
+
+// recordProject records the project that is about to create a claim. The project of a claim that exists does not change.
+func (s *Set) recordProject(name, project string) error {
+	switch _, err := os.Lstat(s.claimDir(name)); {
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case project == "":
+		return ignore(os.Remove(s.projectFile(name)), fs.ErrNotExist)
+	}
+	return atomicfile.Write(s.projectFile(name), []byte(project), 0o600)
 }
 
 // setClaimOwnership changes the group of a claim unless that was done for the pod, with this fsGroup. It ignores the end of ctx, since
@@ -98,8 +120,9 @@ func checkClaim(name string) error {
 
 // Claim is a persistent volume on this host.
 type Claim struct {
-	Name string `json:"name"`
-	Path string `json:"path"` // its directory
+	Name    string `json:"name"`
+	Path    string `json:"path"`              // its directory
+	Project string `json:"project,omitempty"` // whose pod has created it; empty: not known, or none
 }
 
 // ListClaims returns the persistent volumes on this host by name. It does not check which pods use them.
@@ -113,7 +136,11 @@ func (s *Set) ListClaims(ctx context.Context) ([]Claim, error) {
 		for _, e := range entries {
 			info, err := os.Stat(s.claimDir(e.Name())) // it may be a link created by the administrator
 			if checkClaim(e.Name()) == nil && err == nil && info.IsDir() {
-				list = append(list, Claim{Name: e.Name(), Path: s.claimDir(e.Name())})
+				project, err := os.ReadFile(s.projectFile(e.Name()))
+				if ignore(err, fs.ErrNotExist) != nil {
+					return nil, fmt.Errorf("list persistent volumes: %w", err)
+				}
+				list = append(list, Claim{Name: e.Name(), Path: s.claimDir(e.Name()), Project: string(project)})
 			}
 		}
 		return list, nil
@@ -149,6 +176,9 @@ func (s *Set) removeClaim(ctx context.Context, name string) error {
 	}
 	if len(mounts) > 0 {
 		return fmt.Errorf("%s is a mount point", mounts[0].Mountpoint)
+	}
+	if err := os.Remove(s.projectFile(name)); ignore(err, fs.ErrNotExist) != nil {
+		return err
 	}
 	if err := os.Rename(s.claimDir(name), removed); err != nil {
 		return err

@@ -83,6 +83,49 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestProjectsOfClaims checks that a claim belongs to the project of the pod that has created it, until it is removed.
+func TestProjectsOfClaims(t *testing.T) {
+	s := newSet(t, nil)
+	prepare := func(project, name string) {
+		t.Helper()
+		p := podOf(claim(name))
+		if project != "" {
+			p.Spec.Labels = map[string]string{spec.ProjectLabel: project}
+		}
+		if err := s.Prepare(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(want ...string) {
+		t.Helper()
+		list, err := s.ListClaims(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []string{}
+		for _, c := range list {
+			got = append(got, c.Name+" "+c.Project)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	filetest.Mkdir(t, filepath.Join(s.opts.ClaimsDir, "earlier"))
+	prepare("a", "earlier")
+	prepare("a", "a-b-c")
+	prepare("", "alone")
+	prepare("a-b", "a-b-c")
+	check("a-b-c a", "alone ", "earlier ")
+	if err := s.RemoveClaim(t.Context(), "a-b-c"); err != nil {
+		t.Fatal(err)
+	}
+	// A crash between the two steps leaves the project of a claim that does not exist.
+	filetest.Write(t, s.projectFile("left"), "a")
+	prepare("", "left")
+	prepare("a-b", "a-b-c")
+	check("a-b-c a-b", "alone ", "earlier ", "left ")
+}
+
 func TestClaimNames(t *testing.T) {
 	s := newSet(t, nil)
 	outside := filepath.Join(filepath.Dir(s.opts.ClaimsDir), "outside")

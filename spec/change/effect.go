@@ -33,6 +33,9 @@ func (d *differ) add(field, path, old, new string) {
 		d.addToContainer(row, c)
 		return
 	}
+	if path == "annotations."+quoteKey(spec.AliasesAnnotation) {
+		c.Effect = row.Larger
+	}
 	users := d.users(field, path)
 	for _, u := range users {
 		c.Container, c.Effect = u.name, row.Larger

@@ -30,7 +30,10 @@ const withSubPath = "A container mounts the volume with a `subPath`."
 var rows = []Row{
 	{Field: "name", Effect: ReplacePod, Why: "A pod of another name is another pod."},
 	{Field: "labels", Effect: InPlace, Why: "Volumes of the downward API follow, variables of a container at its next start."},
-	{Field: "annotations", Effect: InPlace, Why: "Volumes of the downward API follow, variables of a container at its next start."},
+	{
+		Field: "annotations", Effect: InPlace, Why: "Volumes of the downward API follow, variables of a container at its next start.",
+		Larger: RestartPod, If: "The annotation is `podstead.io/aliases`: names of pods are set up with the pod sandbox.",
+	},
 	{Field: "restartPolicy", Effect: InPlace, Why: "Used when a container exits."},
 	{Field: "terminationGracePeriodSeconds", Effect: InPlace, Why: "Used when a container stops."},
 	{Field: "activeDeadlineSeconds", Effect: InPlace, Why: "Counts from the creation of the pod."},

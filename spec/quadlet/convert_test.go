@@ -183,7 +183,12 @@ func TestKeys(t *testing.T) {
 		{"Network=gone.container", "", `unit "gone.container" is missing`},
 		{"Network=pasta:-T,80", `image`, `ignored: pods are connected by a bridge`},
 		{"NetworkAlias=shop", `hostname = "shop"`, ""},
-		{"NetworkAlias=shop\nNetworkAlias=store", "", `lost: a pod has two names`},
+		{"NetworkAlias=shop\nNetworkAlias=the_store\nNetworkAlias=the_store", `annotations."podstead.io/aliases" = "the_store"`, ""},
+		{"NetworkAlias=shop.example", "", `lost: other pods do not reach it by this name`},
+		{
+			"Network=back.network\nContainerName=My_App", `annotations."podstead.io/aliases" = "My_App"`,
+			`ignored: the name is "my-app" here`,
+		},
 		{"NoNewPrivileges=true", `allowPrivilegeEscalation = false`, ""},
 		{"NoNewPrivileges=perhaps", "", `must be true or false`},
 		{"HealthCmd=true\nHealthInterval=10s\nNotify=healthy\n[Service]\nTimeoutStartSec=300", `startupProbe.failureThreshold = 30`, ""},

@@ -182,7 +182,7 @@ func shared(section string) []row {
 		common([]string{section}, row{key: "DNSSearch", verdict: taken, text: "dnsConfig.searches", take: takeDNSSearch}),
 		common([]string{section}, row{key: "HostName", verdict: taken, text: "hostname", take: takeHostName}),
 		common([]string{section}, row{key: "Network", verdict: taken, text: "hostNetwork, hostname", take: takeNetwork}),
-		common([]string{section}, row{key: "NetworkAlias", verdict: taken, text: "hostname", take: takeAlias}),
+		common([]string{section}, row{key: "NetworkAlias", verdict: taken, text: "hostname, annotations", take: takeAlias}),
 		common([]string{section}, row{key: "PublishPort", verdict: taken, text: "ports", take: takePublish}),
 		common([]string{section}, row{key: "ShmSize", verdict: taken, text: "volumeMounts, volumes", take: takeShmSize}),
 		common([]string{section}, row{key: "StopTimeout", verdict: taken, text: "terminationGracePeriodSeconds", take: takeStopTimeout}),

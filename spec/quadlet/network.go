@@ -78,11 +78,23 @@ func takeAlias(c *converter, x *scope, list []entry) {
 		_, named := x.unit.last(x.unit.section(), "HostName")
 		switch {
 		case text == x.Name || text == x.Hostname:
+		case !spec.IsAlias(text):
+			c.lose(e, "other pods do not reach it by this name, which has a dot or is reserved", "use "+clip(x.Name)+" in the other units")
 		case len(validation.IsDNS1123Label(text)) > 0, named, x.Hostname != "" && x.Hostname != c.defaultName(x.unit):
-			c.lose(e, "a pod has two names for other pods, its own and its hostname", "use "+clip(x.Name)+" in the other units")
+			x.addAlias(text)
 		default:
 			x.Hostname = text
 		}
+	}
+}
+
+// addAlias adds a name by which other pods reach the pod.
+func (x *scope) addAlias(name string) {
+	if x.Annotations == nil {
+		x.Annotations = map[string]string{}
+	}
+	if list := x.Aliases(); !slices.Contains(list, name) {
+		x.Annotations[spec.AliasesAnnotation] = strings.Join(append(list, name), ",")
 	}
 }
 
@@ -119,8 +131,12 @@ func takeNetwork(c *converter, x *scope, list []entry) {
 		default:
 			c.ignoreOnce(e, oneNetwork+", so others reach this one too", networkHint)
 			own := c.defaultName(x.unit)
-			if x.Hostname == "" && x.member != nil && len(x.members) == 1 && own != x.Name && len(validation.IsDNS1123Label(own)) == 0 {
+			switch {
+			case x.member == nil || len(x.members) != 1 || own == x.Name:
+			case x.Hostname == "" && len(validation.IsDNS1123Label(own)) == 0:
 				x.Hostname = own
+			case spec.IsAlias(own) && own != x.Hostname:
+				x.addAlias(own)
 			}
 		}
 		for option := range strings.SplitSeq(options, ",") {

@@ -19,16 +19,16 @@ var startsOver = map[api.EventKind]bool{
 
 // noCause has the kinds that nothing follows from. The next event has the same cause as they have.
 var noCause = map[api.EventKind]bool{
-	api.EventContainerCreated:  true, // emitted whether or not the container then starts
-	api.EventImageError:        true, // the kubelet's second event for an image that it cannot pull
-	api.EventImageShadowed:     true, // the container starts with the image anyway
-	api.EventConditionChanged:  true, // the pod does not react to it
-	api.EventStateNotDurable:   true, // nor to the disk
-	api.EventStateDurable:      true,
-	api.EventShimUnresponsive:  true, // nor to the shim
-	api.EventShimResponding:    true,
-	api.EventVolumesNotUpdated: true, // nor to its volumes
-	api.EventVolumesUpdated:    true,
+	api.EventContainerCreated:    true, // emitted whether or not the container then starts
+	api.EventImageError:          true, // the kubelet's second event for an image that it cannot pull
+	api.EventImageShadowed:       true, // the container starts with the image anyway
+	api.EventConditionChanged:    true, // the pod does not react to it
+	api.EventStateNotDurable:     true, // nor to the disk
+	api.EventStateDurable:        true,
+	api.EventMonitorUnresponsive: true, // nor to the shim
+	api.EventMonitorResponding:   true,
+	api.EventVolumesNotUpdated:   true, // nor to its volumes
+	api.EventVolumesUpdated:      true,
 }
 
 // of returns the cause of the next event of the container; 0: there is none.

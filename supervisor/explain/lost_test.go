@@ -42,7 +42,7 @@ func TestSandboxLost(t *testing.T) {
 	})
 }
 
-func TestShimUnresponsive(t *testing.T) {
+func TestMonitorUnresponsive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.pod = pod("sleep 31536000")
@@ -54,13 +54,14 @@ func TestShimUnresponsive(t *testing.T) {
 		e := w.explanation()
 		text := w.report(&e)
 		for _, want := range []string{
-			"web is in an unknown state because its shim does not respond. ", "  The shim of the pod does not respond, ",
+			"web is in an unknown state because the monitor of its containers does not respond. ",
+			"  The monitor of the containers does not respond, ",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("want %q in\n%s", want, text)
 			}
 		}
-		if e.Healthy || e.Cause == nil || e.Cause.Kind != api.CauseShimUnresponsive {
+		if e.Healthy || e.Cause == nil || e.Cause.Kind != api.CauseMonitorUnresponsive {
 			t.Errorf("healthy: %v, cause: %+v", e.Healthy, e.Cause)
 		}
 		w.engine.HangShim(p.Facts.UID, false)

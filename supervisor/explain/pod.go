@@ -149,8 +149,8 @@ func (b *builder) setPodState(e *api.Explanation) {
 		e.State, e.Healthy, e.Cause = api.PodStateStopped, true, b.stopCause()
 	case status.Phase == lifecycle.PhaseFailed:
 		e.State, e.Cause = api.PodStateFailed, culprit(e)
-	case b.shimCause() != nil:
-		e.State, e.Cause = api.PodStateUnknown, b.shimCause()
+	case b.monitorCause() != nil:
+		e.State, e.Cause = api.PodStateUnknown, b.monitorCause()
 	case status.Phase == lifecycle.PhaseUnknown && status.Reason != lifecycle.ReasonEngineUnavailable:
 		e.State, e.Cause = api.PodStateUnknown, b.heldCause()
 	case status.Phase == lifecycle.PhaseUnknown:
@@ -217,12 +217,13 @@ func (b *builder) engineCause() *api.Cause {
 	return &cause
 }
 
-// shimCause is that the shim of the pod does not respond; nil: it does.
-func (b *builder) shimCause() *api.Cause {
+// monitorCause is that the monitor of the containers does not respond; nil: it does.
+func (b *builder) monitorCause() *api.Cause {
 	for _, c := range b.snapshot.Status.Conditions {
-		if c.Type == supervisor.ShimUnresponsive {
-			const message = "its shim does not respond. The containers keep running without supervision. podstead delete --force kills them"
-			return &api.Cause{Kind: api.CauseShimUnresponsive, Time: c.LastTransitionTime, Message: message}
+		if c.Type == supervisor.MonitorUnresponsive {
+			const message = "the monitor of its containers does not respond. They keep running without supervision. " +
+				"podstead delete --force kills them"
+			return &api.Cause{Kind: api.CauseMonitorUnresponsive, Time: c.LastTransitionTime, Message: message}
 		}
 	}
 	return nil

@@ -337,7 +337,7 @@ func clauseOfPod(c *api.Cause) string {
 		return "the pod was evicted" + because(c.Message)
 	case api.CauseEngineUnavailable:
 		return "the container engine is unavailable" + because(c.Message)
-	case api.CauseReadinessGate, api.CauseShimUnresponsive, api.CauseNotSupervised:
+	case api.CauseReadinessGate, api.CauseMonitorUnresponsive, api.CauseNotSupervised:
 		return oneLine(c.Message)
 	default:
 		return ""

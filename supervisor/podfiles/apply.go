@@ -68,11 +68,11 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o ApplyOptions) (P
 	if err := s.checkOverwrite(ctx, pod, path, file.Text, replaced); err != nil {
 		return Plan{}, err
 	}
-	own, err := s.divide(ctx, pod, append(slices.Clone(replaced), path))
+	division, err := s.divide(ctx, pod, append(slices.Clone(replaced), path))
 	if err != nil {
 		return Plan{}, err
 	}
-	replaced = withoutOwn(replaced, own)
+	replaced = division.without(replaced)
 	unloaded := s.load(ctx)
 	a, err := f.apply(next, replaced, images, began, o.Create)
 	switch {
@@ -87,7 +87,7 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o ApplyOptions) (P
 	f.applied[path] = applied{next.digest, o.By}
 	delete(f.attempts, pod) // a step that failed is repeated
 	err = s.change(ctx, func() error {
-		if err := writeOwn(own); err != nil {
+		if err := division.write(); err != nil {
 			return err
 		}
 		return write(path, file.Text, replaced)
@@ -95,7 +95,7 @@ func (s *Set) Apply(ctx context.Context, file *spec.Accepted, o ApplyOptions) (P
 	if err != nil {
 		return Plan{}, err
 	}
-	s.divideFacts(own, "the division of "+path)
+	s.divideFacts(ctx, division, "the division of "+path)
 	s.written(next, replaced)
 	delete(f.newer, pod)
 	if a.newest != nil {

@@ -5,13 +5,14 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // oneByOne defers the updates of pods that are replicas of the same object: one is updated, and the next one when it is ready. A replica
-// with the new definition that is not ready keeps the others, which run on. The first start of replicas is not deferred, and neither is a
-// rollback.
+// with the new definition that is not ready keeps the others, which run on. One that was rolled back keeps them too, until the file
+// changes. The first start of replicas is not deferred, and neither is a rollback.
 func (f *facts) oneByOne(d *decision) {
 	first := map[string]string{}                               // the pod that is updated now, or that the others wait for, by group
 	for _, name := range slices.Sorted(maps.Keys(f.working)) { // a pod that is being replaced may not exist
@@ -26,21 +27,34 @@ func (f *facts) oneByOne(d *decision) {
 			first[group] = name
 		}
 	}
+	failed := map[string]*content{} // a replica that was rolled back, by group
+	for _, name := range slices.Sorted(maps.Keys(d.targets)) {
+		t := d.targets[name]
+		if group := groupOf(t); group != "" && failed[group] == nil && t.instead != nil && t.instead.By == "" {
+			failed[group] = t
+		}
+	}
 	d.steps = slices.DeleteFunc(d.steps, func(s step) bool {
 		if s.kind != redefine && s.kind != replace || s.target.instead != nil || len(s.changes) == 0 {
 			return false
 		}
 		group := groupOf(s.target)
-		if group == "" || first[group] == s.pod {
+		reason, why := api.Reason(""), error(nil)
+		switch t := failed[group]; {
+		case group == "" || t == nil && first[group] == s.pod:
 			return false
-		}
-		if first[group] == "" {
+		case t != nil:
+			reason, why = api.ReasonRolledBack, fmt.Errorf("pod %s: %s; the pod keeps its definition", t.pod.Name, t.instead)
+		case first[group] == "":
 			first[group] = s.pod
 			return false
+		default:
+			why = &pending{text: fmt.Sprintf("the update waits until pod %s is ready", first[group])}
 		}
 		for i := range d.files {
-			if shown := &d.files[i]; shown.Pod == s.pod && shown.Path == s.target.path && shown.Refused == nil {
-				shown.Refused = &pending{text: fmt.Sprintf("the update waits until pod %s is ready", first[group])}
+			shown := &d.files[i]
+			if shown.Pod == s.pod && shown.Path == s.target.path && (shown.Refused == nil || reason != "") {
+				shown.Reason, shown.Refused = reason, why
 			}
 		}
 		return true

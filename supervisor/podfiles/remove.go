@@ -30,13 +30,13 @@ func (s *Set) Remove(ctx context.Context, pod string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
 	}
-	own, err := s.divide(ctx, pod, paths)
+	division, err := s.divide(ctx, pod, paths)
 	if err != nil {
 		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
 	}
-	removed := withoutOwn(paths, own)
+	removed := division.without(paths)
 	err = s.change(ctx, func() error {
-		if err := writeOwn(own); err != nil {
+		if err := division.write(); err != nil {
 			return err
 		}
 		return removeFiles(removed)
@@ -44,14 +44,14 @@ func (s *Set) Remove(ctx context.Context, pod string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
 	}
-	if len(own) > 0 {
+	if len(division.own) > 0 {
 		for _, path := range removed {
 			delete(s.facts.contents, path)
 			delete(s.facts.present, path)
 		}
-		s.divideFacts(own, "the division of a file with several pods")
+		s.divideFacts(ctx, division, "the division of a file with several pods")
 	}
-	if p := s.facts.pods[pod]; p.file != "" && len(own) == 0 {
+	if p := s.facts.pods[pod]; p.file != "" && len(division.own) == 0 {
 		s.facts.confirmed[p.file] = true
 	}
 	if s.load(ctx) == nil {

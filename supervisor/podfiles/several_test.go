@@ -71,7 +71,8 @@ func TestSeveralPods(t *testing.T) {
 func TestSeveralPodsDivided(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.write("web.yaml", stream("web=a", "db=a", "cache=a"))
+	whole := "# The shop.\n" + stream("web=a", "db=a", "cache=a") + "# The cache needs little memory.\n"
+	b.write("web.yaml", whole)
 	b.run()
 	b.untilPods(map[string]string{"web": "a", "db": "a", "cache": "a"})
 	uids := map[string]string{"web": b.uid("web"), "cache": b.uid("cache")}
@@ -80,8 +81,11 @@ func TestSeveralPodsDivided(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.untilPods(map[string]string{"web": "a", "cache": "a"})
-	if got, want := b.names(), []string{"cache.yaml", "web.yaml"}; !slices.Equal(got, want) {
+	if got, want := b.names(), []string{"cache.yaml", "web.yaml", "web.yaml~"}; !slices.Equal(got, want) {
 		t.Fatalf("files %v, want %v", got, want)
+	}
+	if backup, err := os.ReadFile(filepath.Join(b.dir, "web.yaml~")); err != nil || string(backup) != whole {
+		t.Errorf("backup %q, %v, want the file with its comments", backup, err)
 	}
 
 	b.write("shop.yaml", stream("x=a", "y=a"))
@@ -91,7 +95,7 @@ func TestSeveralPodsDivided(t *testing.T) {
 		t.Fatalf("apply: %+v, %v", plan, err)
 	}
 	b.untilPods(map[string]string{"web": "a", "cache": "a", "x": "b", "y": "a"})
-	if got, want := b.names(), []string{"cache.yaml", "web.yaml", "x.yaml", "y.yaml"}; !slices.Equal(got, want) {
+	if got, want := b.names(), []string{"cache.yaml", "shop.yaml~", "web.yaml", "web.yaml~", "x.yaml", "y.yaml"}; !slices.Equal(got, want) {
 		t.Fatalf("files %v, want %v", got, want)
 	}
 	for name, uid := range uids {

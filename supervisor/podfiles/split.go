@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
 
+	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/spec"
 )
@@ -18,10 +20,21 @@ type ownFile struct {
 	text    []byte
 }
 
+// division replaces files with several pods by files of one pod each.
+type division struct {
+	own []ownFile
+	// whole are the texts of the files that are divided, by path. A person has written their comments, which the new files do not have
+	// in all formats.
+	whole map[string][]byte
+}
+
+// backupSuffix is that of the copy of a file that was divided, as of the backups of editors. The file is not a pod file.
+const backupSuffix = "~"
+
 // divide returns a file of its own for each other pod that the files of a pod define: the pod is about to be changed or removed, and the
 // others keep their definitions. s.turn must be held.
-func (s *Set) divide(ctx context.Context, pod string, paths []string) ([]ownFile, error) {
-	var own []ownFile
+func (s *Set) divide(ctx context.Context, pod string, paths []string) (*division, error) {
+	d := &division{whole: map[string][]byte{}}
 	for _, path := range paths {
 		c := s.facts.contents[path]
 		if c == nil || c.others == nil {
@@ -38,16 +51,17 @@ func (s *Set) divide(ctx context.Context, pod string, paths []string) ([]ownFile
 		if err != nil {
 			return nil, err
 		}
-		own = append(own, files...)
+		d.own = append(d.own, files...)
+		d.whole[path] = text
 	}
-	for _, o := range own {
+	for _, o := range d.own {
 		if s.facts.present[o.content.path] && !slices.Contains(paths, o.content.path) {
 			err := conflictf("file %s defines several pods, and file %s exists", filepath.Base(paths[0]), o.content.path)
 			err.Hint = "change the pod in " + paths[0]
 			return nil, err
 		}
 	}
-	return own, nil
+	return d, nil
 }
 
 // divided returns the files of the other pods of one file.
@@ -77,16 +91,21 @@ func (s *Set) divided(pod, path string, text []byte) (own []ownFile, err error) 
 	return own, nil
 }
 
-// withoutOwn returns the paths that are not those of the files of pods.
-func withoutOwn(paths []string, own []ownFile) []string {
+// without returns the paths that are not those of the new files.
+func (d *division) without(paths []string) []string {
 	return slices.DeleteFunc(slices.Clone(paths), func(path string) bool {
-		return slices.ContainsFunc(own, func(o ownFile) bool { return o.content.path == path })
+		return slices.ContainsFunc(d.own, func(o ownFile) bool { return o.content.path == path })
 	})
 }
 
-// writeOwn writes the files of pods.
-func writeOwn(own []ownFile) error {
-	for _, o := range own {
+// write writes the files of pods, after copies of the files that they replace.
+func (d *division) write() error {
+	for _, path := range slices.Sorted(maps.Keys(d.whole)) {
+		if err := atomicfile.Write(path+backupSuffix, d.whole[path], fileMode); err != nil {
+			return err
+		}
+	}
+	for _, o := range d.own {
 		if err := write(o.content.path, o.text, nil); err != nil {
 			return err
 		}
@@ -95,9 +114,13 @@ func writeOwn(own []ownFile) error {
 }
 
 // divideFacts records the files of pods that were written in place of one that defined several. s.turn must be held.
-func (s *Set) divideFacts(own []ownFile, by string) {
+func (s *Set) divideFacts(ctx context.Context, d *division, by string) {
 	f := &s.facts
-	for _, o := range own {
+	for _, path := range slices.Sorted(maps.Keys(d.whole)) {
+		s.log.LogAttrs(ctx, slog.LevelInfo, "pod file divided into a file for each pod", slog.String("file", path),
+			slog.String("backup", path+backupSuffix))
+	}
+	for _, o := range d.own {
 		f.contents[o.content.path], f.present[o.content.path] = o.content, true
 		f.applied[o.content.path] = applied{o.content.digest, by}
 	}

@@ -25,9 +25,9 @@ image = "localhost/podstead/busybox:1"
 command = ["tail", "/dev/zero"]
 `
 
-// TestMonitor: the processes of the monitor have a scope of their own, whose memory is not reclaimed for others. Stops, restarts and signals
-// of the service do not reach them, the kernel does not kill them when a pod takes all memory of the slice or of the host, and nothing of
-// them is left when the service stops without a pod.
+// TestMonitor: the processes of the monitor have a scope of their own, whose memory is not reclaimed for others. Stops, restarts and
+// signals of the service do not reach them, the kernel does not kill them when a pod takes all memory of the slice or of the host, and
+// nothing of them is left when the service stops without a pod.
 func TestMonitor(t *testing.T) {
 	m := &monitored{Host: newInstalled(t)}
 	m.Sh("mkdir -p /run/data")
@@ -83,10 +83,11 @@ func (m *monitored) protected() []string {
 	return []string{found[2], found[1], found[3]}
 }
 
-// kept waits until the pod is ready, and checks that neither its container nor the monitor was started again.
+// kept waits until the pod is ready, and checks that neither its container nor the monitor was started again. The first command starts a
+// daemon that was stopped.
 func (m *monitored) kept(what string) {
 	m.Helper()
-	m.Eventually("the daemon runs after "+what, `systemctl is-active podstead && podstead get`)
+	m.Eventually("the daemon runs after "+what, `podstead get; systemctl is-active podstead`)
 	m.Status("web", "1/1 Running")
 	if diff := cmp.Diff(m.before, m.Look()); diff != "" {
 		m.Errorf("pods after %s (-before +after):\n%s", what, diff)

@@ -323,10 +323,12 @@ func (h *power) checkEnd() {
 	h.Helper()
 	h.Sh("podstead delete --all --force")
 	h.Eventually("nothing is left of the pods",
-		`left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope'; systemctl --failed --no-legend
+		`left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope' |
+			grep -v '^podstead-monitor-[0-9]*\.scope ' || true; systemctl --failed --no-legend
 		cd /var/lib/podstead; ls -d pods/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
-			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* 2>/dev/null || true
+			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* \
+			/run/podstead/engine/bundles/* /run/podstead/engine/monitor/containers/* /run/podstead/engine/monitor/sandboxes/* 2>/dev/null || true
 		find /var/lib/podstead -name '.podstead-tmp-*' -o -name '*.unreadable'
 		grep -o ' /run/podstead/[^ ]*' /proc/self/mountinfo | grep -vE '/(engine|files|ns|images|rootfs|volumes)$' || true); echo "$left"; [ -z "$left" ]`)
 }

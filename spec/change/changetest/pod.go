@@ -37,6 +37,7 @@ func podTemplates() []template {
 			before: `"1"`, after: `"2"`, effect: inPlace,
 		},
 		{field: "annotations", pod: "annotations.a = %s", before: `"1"`, after: `"2"`, effect: inPlace},
+		{field: "annotations", pod: `annotations."podstead.io/aliases" = %s`, before: `"a_b"`, after: `"a_c"`, effect: again},
 		{
 			field: "annotations", pod: "restartPolicy = \"Never\"\nannotations.a = %s",
 			app: `env.A.fieldRef.fieldPath = "metadata.annotations['a']"`, before: `"1"`, after: `"2"`, effect: inPlace,

@@ -370,7 +370,7 @@ func (s *storm) end() {
 	s.Sh("podstead delete --all --force; test -z \"$(ls " + podsDir + ")\"")
 	s.Eventually("nothing is left of the pods",
 		`left=$(systemctl list-units --all --plain --no-legend 'podstead-*.slice' 'podstead-*.scope' |
-			grep -v '^ *podstead-monitor.scope ' || true; systemctl --failed --no-legend; pgrep -x containerd-shim || true
+			grep -v '^podstead-monitor-[0-9]*\.scope ' || true; systemctl --failed --no-legend; pgrep -x containerd-shim || true
 		cd /var/lib/podstead; ls -d pods/* generations/* quarantine/* engine/damaged/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
 			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
 			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* /run/podstead/engine/bundles/* /run/podstead/engine/monitor/containers/* /run/podstead/engine/monitor/sandboxes/* 2>/dev/null || true

@@ -166,12 +166,32 @@ func TestCorpus(t *testing.T) {
 	t.Logf("verdicts: %v", counts)
 }
 
-// TestUnknownKey checks that the error of a misspelled key has its position, and no words of the library.
-func TestUnknownKey(t *testing.T) {
-	dir := writeFiles(t, []txtar.File{{Name: "compose.yaml", Data: []byte("services:\n  web:\n    image: nginx\n    buidl: .\n")}})
-	const want = "compose.yaml:4:5: services.web.buidl: unknown key\n"
-	if got := convert(t, request(dir)); got != want {
-		t.Errorf("got %q, want %q", got, want)
+// TestWords checks that errors of the library have their position, and no words of the library.
+func TestWords(t *testing.T) {
+	for text, want := range map[string]string{
+		"    buidl: .":                   "4:5: services.web.buidl: unknown key",
+		"    ports: 80":                  "4:5: services.web.ports: must be a list",
+		"    environment: 5":             "4:5: services.web.environment: must be a mapping",
+		"    dns: {}":                    "4:5: services.web.dns: must be a string",
+		"    privileged: maybe":          `4:5: services.web.privileged: must be true or false, found "maybe"`,
+		"    deploy: {replicas: many}":   `4:14: services.web.deploy.replicas: must be a number, found "many"`,
+		"    mem_limit: lots":            `4:5: services.web.mem_limit: must be a size such as 64m, found "lots"`,
+		"    stop_grace_period: abc":     `4:5: services.web.stop_grace_period: must be a duration such as 1m30s, found "abc"`,
+		"    depends_on: [db]":           `4:5: services.web.depends_on: there is no service "db", or its profile is not selected`,
+		"    command: ${A:?the program}": "4:5: services.web.command: variable A is not set: the program\nhint: set it, or write it into .env",
+		"    command: ${A?}":             "4:5: services.web.command: variable A is not set\nhint: set it, or write it into .env",
+		"    volumes: [\"data:/data\"]": `4:5: services.web.volumes: there is no volume "data"` +
+			"\nhint: define it at the top level of the file",
+		"    networks: [front]": `4:5: services.web.networks: there is no network "front"` +
+			"\nhint: define it at the top level of the file",
+		"  db: {command: a}": "4:3: services.db: image: Required value",
+		"  db: nginx":        "4:3: services.db: must be a mapping",
+		"    networks: [default]\n    network_mode: host": "2:3: services.web: network_mode and networks cannot be combined",
+	} {
+		dir := writeFiles(t, []txtar.File{{Name: "compose.yaml", Data: []byte("services:\n  web:\n    image: nginx\n" + text + "\n")}})
+		if got := convert(t, request(dir)); got != "compose.yaml:"+want+"\n" {
+			t.Errorf("%s:\n%swant:\ncompose.yaml:%s", text, got, want)
+		}
 	}
 }
 
@@ -245,6 +265,35 @@ volumes:
 	const want = "compose.yaml:5:3: volumes.a_b: volumes a-b and a_b have the same name shop-a-b"
 	if got := convert(t, request(dir)); !strings.Contains(got, want) {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestAliases checks by which names other pods reach a pod. Of several replicas, the first has them.
+func TestAliases(t *testing.T) {
+	dir := writeFiles(t, []txtar.File{{Name: "compose.yaml", Data: []byte(`
+services:
+  my_db: {image: db, deploy: {replicas: 2}, networks: {back: {aliases: [db, data]}}}
+  Web: {image: web, container_name: shop.web, links: ["my_db:store"], hostname: front, networks: [back]}
+  alone: {image: other, container_name: single}
+  second: {image: other, container_name: Shop_2, hostname: two, networks: [back]}
+networks: {back: }
+`)}})
+	r := Convert(t.Context(), request(dir))
+	parts, problems := spec.Options{}.ParseParts("compose.json", r.Manifest)
+	if len(problems.Errors()) > 0 || len(r.Problems.Errors()) > 0 {
+		t.Fatal(problems, r.Problems)
+	}
+	got := map[string]string{}
+	for i := range parts {
+		got[parts[i].Name] = parts[i].Pod.Hostname + ": " + strings.Join(parts[i].Pod.Aliases(), " ")
+	}
+	if diff := cmp.Diff(map[string]string{
+		"my-db-0": "my-db: my_db store db data", "my-db-1": ": ", "web": "front: Web", "alone": "single: ", "second": "two: Shop_2",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	if !strings.Contains(r.Problems.Error(), `services.Web.container_name: other pods do not reach it as "shop.web"`) {
+		t.Error(r.Problems)
 	}
 }
 

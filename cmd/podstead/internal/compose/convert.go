@@ -32,9 +32,6 @@ type Result struct {
 	Problems spec.Problems
 }
 
-// ProjectLabel is the label of pods with the name of their project.
-const ProjectLabel = "project"
-
 // converter converts one project.
 type converter struct {
 	q        *Request
@@ -56,8 +53,9 @@ type pod struct {
 	secrets  []secret
 	replicas int
 	// published are the ports by container that have a range of host ports, from which each replica takes one.
-	ranges map[string][]int
-	waits  map[string]string // pod to state
+	ranges  map[string][]int
+	waits   map[string]string // pod to state
+	aliases []string          // other names for other pods
 	// objects are the sources of inline secrets and config maps, by kind and name.
 	objects map[string]map[string]string
 }
@@ -233,13 +231,10 @@ func (c *converter) newPod(leader string) *pod {
 	}
 	c.pods[leader] = w
 	w.Name = dnsName(leader)
-	if w.Name != leader && len(c.p.Services) > 1 {
-		c.lose([]string{"services", leader}, fmt.Sprintf("other pods reach it as %s: host names have no such characters", w.Name),
-			"rename the service to "+w.Name)
-	} else if w.Name != leader {
+	if w.Name != leader {
 		c.warn([]string{"services", leader}, "the name of the pod is "+w.Name)
 	}
-	w.Labels = map[string]string{ProjectLabel: c.p.Name}
+	w.Labels = map[string]string{spec.ProjectLabel: c.p.Name}
 	w.Annotations = map[string]string{}
 	w.services = c.members(leader)
 	for _, name := range w.services {
@@ -342,46 +337,63 @@ func (c *converter) completes(name string) bool {
 	return false
 }
 
-// aliases gives pods the other names by which services reach them: a pod has one besides its name.
+// aliases gives pods the other names by which services reach them.
 func (c *converter) aliases(pods []*pod) {
-	wanted := map[string][]string{} // names by leader
-	add := func(service, alias string) {
+	names := map[string]string{} // services by the names of their pods
+	for _, w := range pods {
+		names[w.Name], w.aliases = w.leader, w.Aliases()
+	}
+	add := func(service, alias string, path ...string) {
 		leader, ok := c.leaders[service]
-		if w := c.pods[leader]; ok && w != nil && alias != w.Name && alias != service && !slices.Contains(wanted[leader], alias) {
-			wanted[leader] = append(wanted[leader], alias)
+		w := c.pods[leader]
+		if !ok || w == nil || alias == w.Name || alias == w.Hostname || slices.Contains(w.aliases, alias) {
+			return
+		}
+		other := names[strings.ToLower(alias)]
+		switch {
+		case other != "" && other != leader:
+			c.lose(path, fmt.Sprintf("other pods do not reach it as %s, which is the name of another service", quote(alias)),
+				"rename the alias")
+		case !spec.IsAlias(alias):
+			c.lose(path, fmt.Sprintf("other pods do not reach it as %s: a name has at most 63 letters, digits, - and _", quote(alias)),
+				"use the name "+quote(cmp.Or(w.Hostname, w.Name)))
+		default:
+			w.aliases = append(w.aliases, alias)
+		}
+	}
+	for _, w := range pods {
+		if len(c.p.Services) > 1 {
+			add(w.leader, w.leader, "services", w.leader)
 		}
 	}
 	for _, name := range sortedKeys(c.p.Services) {
 		s := c.p.Services[name]
 		for _, link := range s.Links {
 			if service, alias, ok := strings.Cut(link, ":"); ok {
-				add(service, alias)
+				add(service, alias, "services", name, "links")
 			}
 		}
 		for _, network := range sortedKeys(s.Networks) {
 			if n := s.Networks[network]; n != nil {
 				for _, alias := range n.Aliases {
-					add(name, alias)
+					add(name, alias, "services", name, "networks", network, "aliases")
 				}
 			}
 		}
 	}
 	for _, w := range pods {
-		names := wanted[w.leader]
 		container := c.p.Services[w.leader].ContainerName
-		if len(names) == 0 && container != w.Name && isLabel(container) && w.Hostname == "" {
+		switch {
+		case container == "":
+		case w.Hostname == "" && isLabel(container) && container != w.Name && !w.HostNetwork:
 			w.Hostname = container
-			continue
+		case !spec.IsAlias(container):
+			c.warn([]string{"services", w.leader, "container_name"}, "other pods do not reach it as "+quote(container))
+		default:
+			add(w.leader, container, "services", w.leader, "container_name")
 		}
-		for _, alias := range names {
-			switch {
-			case w.Hostname == alias:
-			case w.Hostname == "" && isLabel(alias) && !w.HostNetwork:
-				w.Hostname = alias
-			default:
-				c.lose([]string{"services", w.leader}, fmt.Sprintf("other pods do not reach it as %s", quote(alias)),
-					"use the name "+quote(cmp.Or(w.Hostname, w.Name)))
-			}
+		if len(w.aliases) > 0 {
+			w.Annotations[spec.AliasesAnnotation] = strings.Join(w.aliases, ",")
 		}
 	}
 }
@@ -428,6 +440,8 @@ func (w *pod) instances() []*pod {
 			instance.Hostname = w.Name
 		} else if i > 0 {
 			instance.Hostname = ""
+			instance.Annotations = maps.Clone(w.Annotations)
+			delete(instance.Annotations, spec.AliasesAnnotation)
 		}
 		instance.Containers = slices.Clone(w.Containers)
 		instance.InitContainers = slices.Clone(w.InitContainers)

@@ -222,9 +222,6 @@ var (
 	errorLine = regexp.MustCompile(`\bline (\d+)(?:, column \d+)?:`)
 	// envFile matches an error of a file with variables.
 	envFile = regexp.MustCompile(`^failed to read (\S+): (?:line (\d+): )?(.+)$`)
-	// validating is the beginning of an error of the schema, and unknownKey one about a key that the schema does not have.
-	validating = regexp.MustCompile(`^validating [^:]+: `)
-	unknownKey = regexp.MustCompile(`^(\S+) false schema$`)
 	// quotedLine matches the text of a file with variables in its errors. It may be a secret.
 	quotedLine = regexp.MustCompile(`(in variable name|unterminated quoted value|[Ii]nvalid template:?) .*$`)
 )
@@ -242,9 +239,8 @@ func (c *converter) fail(err error) {
 		c.problems = append(c.problems, p)
 		return
 	}
-	p.Message = validating.ReplaceAllString(p.Message, "")
-	p.Message = unknownKey.ReplaceAllString(p.Message, "$1: unknown key")
-	if m := errorPath.FindString(text); m != "" {
+	p.Message, p.Hint = reword(p.Message)
+	if m := errorPath.FindString(p.Message); m != "" {
 		p.File, p.Line, p.Column = c.position(strings.Split(m, "."))
 	} else if words := strings.Fields(p.Message); len(words) > 0 { // a path is at the beginning, a value at the end
 		p.File, p.Line, p.Column = c.positionOf(words[0], words[len(words)-1])

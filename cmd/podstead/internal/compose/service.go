@@ -252,7 +252,7 @@ func (w *pod) security() *spec.PodSecurityContext {
 
 // label adds a label of Compose: as a label if the API allows it, else as an annotation.
 func (c *converter) label(w *pod, path []string, key, value string) {
-	if key != ProjectLabel && len(validation.IsQualifiedName(key)) == 0 && len(validation.IsValidLabelValue(value)) == 0 {
+	if key != spec.ProjectLabel && len(validation.IsQualifiedName(key)) == 0 && len(validation.IsValidLabelValue(value)) == 0 {
 		w.Labels[key] = value
 		return
 	}
