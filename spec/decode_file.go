@@ -45,6 +45,17 @@ func (f *Decoded) Bad(field any, message, hint string) {
 	}
 }
 
+// ProblemOf returns a problem of a field, given as a pointer to it, without
+// adding it. It has no position if the file does not set the field.
+func (f *Decoded) ProblemOf(field any, message, hint string) Problem {
+	p := Problem{Message: message, Hint: hint}
+	if n := f.d.at[field]; n != nil {
+		p = problemAt(n, message, hint)
+	}
+	p.File = f.file
+	return p
+}
+
 // Problems returns all problems of the file, sorted by line.
 func (f *Decoded) Problems() Problems {
 	return slices.Clone(f.d.problems).in(f.file)

@@ -251,6 +251,7 @@ securityContext = { runAsNonRoot = true, runAsUser = 1000, seccompProfile = { ty
 		"compose.yaml": "name: site\nservices:\n  www: {image: 'busybox:1.36', command: sleep 1000, stop_grace_period: 1s}\n" +
 			"  shell: {image: 'busybox:1.36', command: sleep 1000, profiles: [debug]}\n",
 		"units/www.container": "[Container]\nImage=docker.io/library/busybox:1.36\nExec=sleep 1000\n",
+		"scenario.toml":       "[[assert]]\npod = \"web\"\nphase = \"Running\"\n",
 		"prepare.sh": `set -e
 tries=0 # pods of the line before may still be deleted
 until podstead apply web.toml db.toml batch.toml >prepare.out 2>prepare.err && podstead start web db >/dev/null 2>prepare.err; do

@@ -15,7 +15,7 @@ import (
 func pageNames() []string {
 	return append(baseNames("../../docs/howto/coming-from-*.md", ""),
 		"manage-images.md", "carry-pods-to-hosts-without-network.md", "registries.md", "verify-image-signatures.md",
-		"keep-the-disk-free.md", "keep-logs-bounded.md", "images-without-a-registry.md", "outgrowing-one-host.md")
+		"keep-the-disk-free.md", "keep-logs-bounded.md", "images-without-a-registry.md", "outgrowing-one-host.md", "test-your-pod-files.md")
 }
 
 // TestPages runs every command of the pages for users of other tools, and of those about images, on real containers, in order, and

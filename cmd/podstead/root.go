@@ -70,8 +70,9 @@ func (a *app) root() *cobra.Command {
 		a.daemonCommand(), a.debugCommand(), a.deleteCommand(), a.describeCommand(), a.doctorCommand(), a.editCommand(),
 		a.eventsCommand(), a.execCommand(), a.explainCommand(), a.getCommand(), a.imageCommand(), a.loginCommand(), a.logoutCommand(),
 		a.logsCommand(), a.metricsCommand(), a.notifyCommand(), a.planCommand(), a.portForwardCommand(), a.psCommand(),
-		a.restartCommand(), a.rolloutCommand(), a.runCommand(), a.startCommand(), a.stopCommand(), a.supportBundleCommand(),
-		a.systemCommand(), a.topCommand(), a.validateCommand(), a.versionCommand(), a.volumeCommand(), a.waitCommand(), a.whyCommand(),
+		a.restartCommand(), a.rolloutCommand(), a.runCommand(), a.simulateCommand(), a.startCommand(), a.stopCommand(),
+		a.supportBundleCommand(), a.systemCommand(), a.topCommand(), a.validateCommand(), a.versionCommand(), a.volumeCommand(),
+		a.waitCommand(), a.whyCommand(),
 	)
 	root.AddCommand(a.otherNames()...)
 	root.AddCommand(hintCommands(commandHints)...)

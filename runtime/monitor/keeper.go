@@ -204,8 +204,8 @@ func (k *keeper) awaitExit() error {
 	}
 }
 
-// isStuck reports whether a process was killed and cannot exit: its first thread, which runs the loop and waits for no disk, has exited. All
-// of its threads have been killed then, so they change nothing when they continue.
+// isStuck reports whether a process was killed and cannot exit: its first thread, which runs the loop and waits for no disk, has exited.
+// All of its threads have been killed then, so they change nothing when they continue.
 func isStuck(pid int) bool {
 	s, err := statOf(pid)
 	return err == nil && s.state == 'Z'

@@ -22,6 +22,14 @@ func (f Facts) Apply(e Event) Facts {
 	return f
 }
 
+// Fold is [Facts.Apply] in place, for a caller that shares the facts with nobody.
+func (f *Facts) Fold(e Event) {
+	if f.Containers == nil {
+		f.Containers = map[string]Container{}
+	}
+	e.apply(f)
+}
+
 // Issued reports that an action was issued, so it may have been carried out.
 type Issued struct {
 	Action Action

@@ -610,3 +610,23 @@ func containerRemoved(name string, n int) happened {
 }
 
 var podRemoved happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodRemoved{At: t} }
+
+// TestFold checks that Fold gives the facts of Apply, and changes them in place.
+func TestFold(t *testing.T) {
+	e := lifecycle.ContainerExited{Ref: run("app", 1), Exit: lifecycle.Exit{Code: 3}, At: at(9)}
+	applied := fold(history{up(), running("app", 1)}).Apply(e)
+	folded := fold(history{up(), running("app", 1)})
+	shared := folded.Containers
+	folded.Fold(e)
+	if diff := cmp.Diff(applied, folded); diff != "" {
+		t.Errorf("Fold differs from Apply (-Apply +Fold):\n%s", diff)
+	}
+	if shared["app"].Newest.Exit.Code != 3 {
+		t.Error("Fold has copied the containers")
+	}
+	empty := lifecycle.Facts{}
+	empty.Fold(lifecycle.Issued{Action: lifecycle.PullImage{Container: "app", For: 1}, At: at(1)})
+	if empty.Containers["app"].Pull.For != 1 {
+		t.Error("Fold into empty facts adds no pull")
+	}
+}

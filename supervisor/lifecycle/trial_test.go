@@ -141,8 +141,8 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 			}
 			outcome, why := lifecycle.Outcome{}, ""
 			w.At(rollback, func() {
-				s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
-				outcome, why = lifecycle.OutcomeOf(w.Pod, w.Facts, &s), w.Facts.Trial.Message
+				s := lifecycle.StatusOf(w.Spec, w.Facts, w.Now())
+				outcome, why = lifecycle.OutcomeOf(w.Spec, w.Facts, &s), w.Facts.Trial.Message
 				w.Redefine(pod, true, "app")
 				w.BeginTrial(0, 5*time.Second, false)
 			})
@@ -152,8 +152,8 @@ func TestFailedUpdateIsNotRestarted(t *testing.T) {
 			if starts != 1 || outcome.State != lifecycle.OutcomeFailed || !strings.Contains(why, test.why) || outcome.Message != why {
 				t.Errorf("%d starts of the update, want one; outcome %+v, %q, want %q\n%s", starts, outcome, why, test.why, timeline)
 			}
-			s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
-			if o := lifecycle.OutcomeOf(w.Pod, w.Facts, &s); o.State != lifecycle.OutcomeComplete || from != rollback {
+			s := lifecycle.StatusOf(w.Spec, w.Facts, w.Now())
+			if o := lifecycle.OutcomeOf(w.Spec, w.Facts, &s); o.State != lifecycle.OutcomeComplete || from != rollback {
 				t.Errorf("outcome of the rollback %+v, first action at %v\n%s", o, from, timeline)
 			}
 		})
@@ -210,8 +210,8 @@ func TestTimeOfTrial(t *testing.T) {
 					if err := w.Run(updated + test.counts + d); err != nil {
 						t.Fatal(err)
 					}
-					s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
-					return lifecycle.OutcomeOf(w.Pod, w.Facts, &s).State
+					s := lifecycle.StatusOf(w.Spec, w.Facts, w.Now())
+					return lifecycle.OutcomeOf(w.Spec, w.Facts, &s).State
 				}
 				before, end := run(55*time.Second), run(65*time.Second)
 				want := [2]lifecycle.OutcomeState{lifecycle.OutcomeProgressing, lifecycle.OutcomeFailed}
@@ -240,8 +240,8 @@ func TestFailedUpdateStaysFailed(t *testing.T) {
 		if err := w.Run(5 * time.Minute); err != nil {
 			t.Fatal(err)
 		}
-		s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
-		if got := lifecycle.OutcomeOf(w.Pod, w.Facts, &s).State; got != want || !s.ContainerStatuses[0].Ready {
+		s := lifecycle.StatusOf(w.Spec, w.Facts, w.Now())
+		if got := lifecycle.OutcomeOf(w.Spec, w.Facts, &s).State; got != want || !s.ContainerStatuses[0].Ready {
 			t.Errorf("rolls back %t: outcome %s, want %s; ready %t", rollsBack, got, want, s.ContainerStatuses[0].Ready)
 		}
 	}
@@ -360,12 +360,12 @@ func TestOutcome(t *testing.T) {
 			w.At(20*time.Second, func() { w.BeginTrial(0, 5*time.Second, false) })
 		}, "0 Ready, 2 Complete"},
 		"evicted before the change has started anything": {spec.RestartAlways, stopsSlowly, func(w *lifecycletest.World) {
-			w.At(20*time.Second, func() { w.Redefine(w.Pod, true, "app"); w.BeginTrial(0, 5*time.Second, false) })
+			w.At(20*time.Second, func() { w.Redefine(w.Spec, true, "app"); w.BeginTrial(0, 5*time.Second, false) })
 			w.At(21*time.Second, w.Evict)
 		}, "0 Ready, 5 Complete, 22 Failed"},
 		"deadline before the restart has started anything": {spec.RestartAlways, nil, func(w *lifecycletest.World) {
 			limit := spec.Seconds(60)
-			w.Pod.ActiveDeadlineSeconds = &limit
+			w.Spec.ActiveDeadlineSeconds = &limit
 			w.At(20*time.Second, func() {
 				w.Script.Sandboxes = slices.Repeat([]lifecycletest.Start{{Failure: &lifecycle.Failure{Message: "no network"}}}, 1000)
 				w.Restart()
@@ -385,8 +385,8 @@ func TestOutcome(t *testing.T) {
 				if err := w.Run(time.Duration(second) * time.Second); err != nil {
 					t.Fatal(err)
 				}
-				s := lifecycle.StatusOf(w.Pod, w.Facts, w.Now())
-				if o := lifecycle.OutcomeOf(w.Pod, w.Facts, &s); o.State != last && o.State != lifecycle.OutcomeProgressing {
+				s := lifecycle.StatusOf(w.Spec, w.Facts, w.Now())
+				if o := lifecycle.OutcomeOf(w.Spec, w.Facts, &s); o.State != last && o.State != lifecycle.OutcomeProgressing {
 					states, last = append(states, fmt.Sprintf("%d %s", second, o.State)), o.State
 				}
 			}

@@ -121,7 +121,7 @@ func injectFaults(t *rapid.T, w *lifecycletest.World) {
 // checkIdle returns an error if the pod is not stable in a world that has been idle for a long time.
 func checkIdle(w *lifecycletest.World, s lifecycle.Status) error {
 	stopped := !w.Facts.Stop.Requested.IsZero()
-	d := lifecycle.Decide(w.Pod, w.Facts, w.Now())
+	d := lifecycle.Decide(w.Spec, w.Facts, w.Now())
 	switch {
 	case len(d.Actions) > 0 || !d.Wake.IsZero():
 		return fmt.Errorf("decision of an idle world: %+v", d)
@@ -305,9 +305,9 @@ func drawFault(t *rapid.T, w *lifecycletest.World) func() {
 		"addEphemeral": func() { w.AddEphemeral(fmt.Sprintf("debug-%d", off)) },
 		"restart":      func() { w.Restart() },
 		"collect":      func() { w.Collect() },
-		"container":    func() { w.RestartContainer(containerOf(w.Pod, number)) },
+		"container":    func() { w.RestartContainer(containerOf(w.Spec, number)) },
 		"redefine": func() {
-			to, restarted := redefined(w.Pod, change, number)
+			to, restarted := redefined(w.Spec, change, number)
 			w.Redefine(to, flag, restarted...)
 		},
 		"condition": func() { w.SetCondition(waitConditions[int(off/(100*time.Millisecond))%2], flag) },

@@ -55,7 +55,7 @@ var fuzzed = []string{
 	"./runtime/image",
 	"./runtime/image/signature", "./runtime/monitor",
 	"./spec", "./spec/quadlet",
-	"./supervisor/lifecycle",
+	"./supervisor/lifecycle", "./supervisor/simulate",
 }
 
 // programPackages are the programs of make build.

@@ -26,6 +26,7 @@ var update = flag.Bool("update", false, "update the generated pages of docs")
 func TestReference(t *testing.T) {
 	pages := map[string]string{
 		"docs/reference/pod-file.md": podFilePage(t),
+		"docs/reference/scenario.md": scenarioPage(t),
 		"spec/fields.txt":            fieldsText(t),
 		"docs/reference/events.md":   eventsPage(),
 

@@ -107,7 +107,7 @@ func podFilePage(t *testing.T) string {
 		"## Fields\n\nThis part is generated from the types of package `spec`.\n")
 	p := specTypes(t)
 	refused := p.refused(t)
-	for _, name := range p.order() {
+	for _, name := range p.order("Pod") {
 		p.section(t, &b, name, refused)
 	}
 	b.WriteString(changesSection(refused))
@@ -156,7 +156,7 @@ func fieldsText(t *testing.T) string {
 	refused := p.refused(t)
 	link := regexp.MustCompile(`\[([A-Za-z]+)\]\([^)]*\)`)
 	plain := func(text string) string { return strings.ReplaceAll(link.ReplaceAllString(text, "$1"), "`", "") }
-	for _, name := range p.order() {
+	for _, name := range p.order("Pod") {
 		intro, _, _ := strings.Cut(p.docs[name], "\n\n")
 		b.WriteString(name + "\t\t\t" + plain(withoutGoNames(intro)) + "\n")
 		for _, field := range p.fields(name) {
@@ -308,9 +308,9 @@ func (p *typePage) value(s *ast.ValueSpec) {
 	}
 }
 
-// order returns Pod and every struct that it contains, in the order of their first use.
-func (p *typePage) order() []string {
-	ordered := []string{"Pod"}
+// order returns a struct and every struct that it contains, in the order of their first use.
+func (p *typePage) order(first string) []string {
+	ordered := []string{first}
 	for i := 0; i < len(ordered); i++ {
 		for _, field := range p.fields(ordered[i]) {
 			if name := elementName(field.Type); p.isStruct(name) && !slices.Contains(ordered, name) {

@@ -26,8 +26,8 @@ command = ["tail", "/dev/zero"]
 `
 
 // TestMonitor: the processes of the monitor have a scope of their own, whose memory is not reclaimed for others. Stops, restarts and
-// signals of the service do not reach them, the kernel does not kill them when a pod takes all memory of the slice or of the host, and
-// nothing of them is left when the service stops without a pod.
+// signals of the service do not reach them, the kernel does not kill them when a pod takes all memory of the slice, and nothing of
+// them is left when the service stops without a pod.
 func TestMonitor(t *testing.T) {
 	m := &monitored{Host: newInstalled(t)}
 	m.Sh("mkdir -p /run/data")
@@ -43,11 +43,7 @@ func TestMonitor(t *testing.T) {
 		m.Sh(command)
 		m.kept(command)
 	}
-	const limit = `systemctl set-property --runtime podstead.slice MemoryMax=`
-	m.Sh(limit + `200M`)
-	m.starve("all memory of the slice")
-	m.Sh(limit + `infinity`)
-	m.starve("all memory of the host")
+	m.starve()
 
 	m.Sh(`podstead delete web; systemctl stop podstead.socket podstead-ro.socket podstead.service`)
 	m.Eventually("nothing is left of the monitor", `left=$(pgrep -a 'podstead|containerd' || true
@@ -100,11 +96,12 @@ func (m *monitored) kept(what string) {
 	}
 }
 
-// starve lets a pod take all memory.
-func (m *monitored) starve(what string) {
+// starve lets a pod take all memory of the slice.
+func (m *monitored) starve() {
 	m.Helper()
+	m.Sh(`systemctl set-property --runtime podstead.slice MemoryMax=200M`)
 	m.Copy("hungry", hungry)
 	m.Status("hungry", "0/1 OOMKilled")
 	m.Sh("podstead delete hungry")
-	m.kept(what)
+	m.kept("a pod has taken all memory of the slice")
 }

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/simulate"
+)
+
+// maxScenario bounds a scenario file, in bytes.
+const maxScenario = 1 << 20
+
+// simulateFlags are the flags of simulate.
+type simulateFlags struct {
+	duration time.Duration
+	scenario string
+	format   string
+	spec     spec.Options
+}
+
+// simulated is what simulate -o json prints.
+type simulated struct {
+	*simulate.Result
+	limits []simulate.Limits
+}
+
+func (a *app) simulateCommand() *cobra.Command {
+	var f simulateFlags
+	cmd := &cobra.Command{
+		Use:   "simulate FILE|DIR|-...",
+		Short: "Simulate what happens to pods",
+		Long: `Simulate what happens to the pods of files, in virtual time: nothing is started, and no daemon is needed. The decisions
+and the events are those of the daemon. The timeline shows the events with the time since the start.
+
+Without --scenario nothing fails: images are pulled and containers start without a delay, probes succeed, init containers
+succeed after a second, and other containers run until they are stopped. Then the worst cases of each container are
+printed:
+
+  START-UP       time after which it is restarted if its probes never succeed
+  UNREADY        time until it is not ready if it hangs
+  RESTARTED      time until it is stopped and restarted if it hangs
+  STOP           time until the pod has stopped if it ignores the stop signal
+  OUTAGE         time from a crash until it is ready again, after many crashes
+  RESTARTS/HOUR  restarts if it always crashes at once, in the first and in later hours
+
+A scenario file has what happens: exit codes, probes that fail, slow pulls, reboots and others, and what must be true.
+See docs/reference/scenario.md for its fields.
+
+Exit codes: 0 done, 1 an assertion of the scenario does not hold, 2 a file is invalid.`,
+		Example: `  # Show how a pod starts, and its worst cases
+  podstead simulate web.toml
+
+  # Simulate a day of a pod
+  podstead simulate web.toml --for 24h
+
+  # Check what a scenario asserts, as in CI
+  podstead simulate web.toml --scenario scenario.toml`,
+		Args:              fileArguments,
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.simulate(cmd, args, &f) },
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().DurationVar(&f.duration, "for", 0, "`time` to simulate (default that of the scenario, or 30m)")
+	cmd.Flags().StringVar(&f.scenario, "scenario", "", "`file` with what happens, and what must be true")
+	_ = cmd.RegisterFlagCompletionFunc("scenario", completeFiles)
+	lossFlags(cmd, &f.spec, "v")
+	formats(cmd, &f.format, "json")
+	a.addProjectFlags(cmd)
+	return cmd
+}
+
+func (a *app) simulate(cmd *cobra.Command, paths []string, f *simulateFlags) error {
+	if f.duration < 0 || cmd.Flags().Changed("for") && f.duration == 0 {
+		return usage(cmd, "--for %v: must be greater than 0", f.duration)
+	}
+	pods, err := a.readSimulated(cmd, paths, f.spec)
+	if err != nil {
+		return err
+	}
+	c, err := a.config(cmd)
+	if err != nil {
+		return err
+	}
+	o := simulate.Options{
+		For: f.duration, MaxStarts: int(c.Pods.MaxParallelStarts),
+		Read: func(path string) ([]*spec.Pod, error) { return a.podsOf(cmd.Context(), path, f.spec) },
+	}
+	if f.scenario != "" {
+		if o.Scenario, err = readScenario(f.scenario); err != nil {
+			return err
+		}
+	}
+	result, err := simulate.Pods(pods, o)
+	if _, invalid := errors.AsType[spec.Problems](err); invalid {
+		return &failure{status: statusUsage, err: err}
+	}
+	if err != nil {
+		return err
+	}
+	out := simulated{Result: result}
+	if o.Scenario == nil {
+		for _, pod := range pods {
+			limits, err := simulate.WorstCases(pod)
+			if err != nil {
+				return err
+			}
+			out.limits = append(out.limits, limits...)
+		}
+	}
+	if err := a.printSimulated(f.format, &out); err != nil {
+		return err
+	}
+	var failed spec.Problems
+	for _, f := range result.Failures {
+		failed = append(failed, f.Problem())
+	}
+	if len(failed) > 0 {
+		return failed
+	}
+	return nil
+}
+
+func readScenario(path string) (*simulate.Scenario, error) {
+	text, _, err := spec.ReadFile(path, maxScenario)
+	if err != nil {
+		return nil, argumentError(fmt.Errorf("read scenario: %w", err))
+	}
+	s, problems := simulate.Parse(path, text)
+	if s == nil {
+		return nil, &failure{status: statusUsage, err: problems}
+	}
+	return s, nil
+}
+
+// readSimulated reads pod files and directories.
+func (a *app) readSimulated(cmd *cobra.Command, paths []string, o spec.Options) (pods []*spec.Pod, err error) {
+	if paths, err = a.expand(paths); err != nil {
+		return nil, err
+	}
+	if o.MaxReplicas, err = a.maxReplicas(cmd); err != nil {
+		return nil, err
+	}
+	o.Others = others(paths)
+	var list []readPod
+	err = readEach(paths, func(path, _ string) (names []string, err error) {
+		found, err := a.podsOf(cmd.Context(), path, o)
+		for _, pod := range found {
+			pods, list, names = append(pods, pod), append(list, readPod{path, pod}), append(names, pod.Name)
+		}
+		return names, err
+	})
+	switch {
+	case err != nil:
+	case len(a.cyclesAmong(list, nil)) > 0:
+		err = invalidFiles(nil)
+	case len(pods) == 0:
+		err = &failure{status: statusUsage, err: errors.New("the files define no pod")}
+	}
+	return pods, err
+}
+
+// podsOf reads the pods of a file.
+func (a *app) podsOf(ctx context.Context, path string, o spec.Options) (pods []*spec.Pod, err error) {
+	parts, err := a.readParts(ctx, path, o, "")
+	for i := range parts {
+		pods = append(pods, parts[i].Pod)
+	}
+	return pods, err
+}
+
+func (a *app) printSimulated(format string, s *simulated) error {
+	if format != "" {
+		return a.encode(format, struct {
+			Simulation *simulate.Result  `json:"simulation"`
+			WorstCases []simulate.Limits `json:"worstCases,omitempty"`
+		}{s.Result, s.limits})
+	}
+	for _, line := range s.Lines() {
+		fmt.Fprintln(a.out, plain.Text(line))
+	}
+	fmt.Fprintln(a.out)
+	for _, line := range s.Summary() {
+		fmt.Fprintln(a.out, plain.Text(line))
+	}
+	if len(s.limits) == 0 {
+		return nil
+	}
+	rows := [][]string{simulate.LimitsHeader()}
+	for i := range s.limits {
+		rows = append(rows, s.limits[i].Row())
+	}
+	fmt.Fprintln(a.out, "\nWorst cases:")
+	return a.screen().Table(rows)
+}
