@@ -29,8 +29,10 @@ const (
 	RuntimeTimeout = 90 * time.Second
 	// killedTimeout bounds the exit of an OCI runtime that was killed.
 	killedTimeout = 10 * time.Second
-	// maxRuntimeLog bounds what is read of the log of one run, and maxRuntimeOutput of its output.
+	// maxRuntimeLog bounds what is read of the log of one run, and maxRuntimeOutput of its output for an error.
 	maxRuntimeLog, maxRuntimeOutput = 64 << 10, 4 << 10
+	// maxState bounds the state of a container, which contains its annotations.
+	maxState = 1 << 20
 )
 
 // job is a run of the OCI runtime.
@@ -94,14 +96,17 @@ func (m *Monitor) run(ctx context.Context, c invocation) (output []byte, err err
 	if err != nil {
 		return nil, fmt.Errorf("OCI runtime %s: %w", c.action, err)
 	}
-	if out != nil {
-		output = readStart(out)
-	}
 	if code != 0 {
+		if out != nil {
+			output = readStart(out, maxRuntimeOutput)
+		}
 		if c.output != nil {
 			output = c.output()
 		}
 		return nil, runtimeError(c.action, code, log, output)
+	}
+	if out != nil {
+		output = readStart(out, maxState)
 	}
 	return output, nil
 }
@@ -114,11 +119,10 @@ func memoryFile(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// readStart reads the start of a file that was written by another process.
-func readStart(f *os.File) []byte {
-	text := make([]byte, maxRuntimeOutput)
-	n, _ := f.ReadAt(text, 0) // shorter
-	return text[:n]
+// readStart reads at most limit bytes of a file that was written by another process.
+func readStart(f *os.File, limit int64) []byte {
+	text, _ := io.ReadAll(io.NewSectionReader(f, 0, limit))
+	return text
 }
 
 // forks makes the change of the OOM score around a fork exclusive.
