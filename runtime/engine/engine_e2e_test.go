@@ -181,7 +181,7 @@ func TestNoOutputAndPrivateSockets(t *testing.T) {
 	if err != nil || sockets != 3 {
 		t.Errorf("sockets: got %d, want the engine's, and the two of the monitor: for the engine and for attach; %v", sockets, err)
 	}
-	for _, dir := range []string{o.Root, o.State, filepath.Join(o.State, "s")} {
+	for _, dir := range []string{o.Root, o.State, MonitorDir(o.State)} {
 		if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, %v", dir, st.Mode(), err)
 		}

@@ -18,6 +18,8 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/typeurl/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/monitor"
 )
 
 const (
@@ -48,7 +50,7 @@ func TestNextDaemonRecoversContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually("exit without a daemon", func() (string, bool) {
-		_, err := os.Stat(filepath.Join(w.options().State, taskPlugin, Namespace, "ends/exit.json"))
+		_, err := os.Stat(filepath.Join(monitor.ContainersDir(MonitorDir(w.options().State)), "ends/exit.json"))
 		return fmt.Sprint(err), err == nil
 	})
 	<-time.After(300 * time.Millisecond) // some lines
