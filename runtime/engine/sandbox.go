@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
+	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	"github.com/containerd/ttrpc"
@@ -18,14 +19,10 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/cgroup"
-	"github.com/podstead/podstead/runtime/shim"
 )
 
 // cleanupTimeout bounds the cleanup after a shim: its socket and its cgroup.
 const cleanupTimeout = 10 * time.Second
-
-// retireTimeout is the time for a lost shim to respond before it is killed.
-const retireTimeout = 2 * time.Second
 
 // cgroupLabel of a sandbox with a shim is the shim's cgroup, for its removal.
 const cgroupLabel = "podstead.io/shim-cgroup"
@@ -206,24 +203,24 @@ func (e *Engine) awaitReleased(ctx context.Context, id string) error {
 	}
 }
 
-// removeRemains removes the socket and the cgroup of a shim that has exited. It also stops other shims of this ID: a killed
-// engine can leave one, possibly still starting, that this engine has no record of.
+// removeRemains removes the socket and the cgroup of a shim that has exited. It also kills other shims of this ID: a daemon of an earlier
+// version that was killed can have left one, possibly still starting, that no record names.
 func (e *Engine) removeRemains(ctx context.Context, id, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
+	address, err := containerdshim.CreateSocketAddress(ctx, e.socketDir(), e.grpcAddress(), id, false)
+	if err != nil {
+		return err
+	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := e.retire(ctx, id)
+		err := e.killShims(ctx, func(other string) bool { return other == id })
 		if err == nil && path != "" {
 			err = cgroup.Remove(path)
 		}
 		if err == nil {
-			return nil
-		}
-		// A shim whose start was given up may have no socket yet or no longer, and one may not respond.
-		if killErr := shim.Kill(e.grpcAddress(), id); killErr != nil {
-			return errors.Join(err, killErr)
+			return ignoreMissing(containerdshim.RemoveSocket(address))
 		}
 		select {
 		case <-tick.C:
@@ -231,13 +228,6 @@ func (e *Engine) removeRemains(ctx context.Context, id, path string) error {
 			return err
 		}
 	}
-}
-
-// retire gives a shim little time to respond: it can be killed otherwise.
-func (e *Engine) retire(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, retireTimeout)
-	defer cancel()
-	return shim.Retire(ctx, e.socketDir(), e.grpcAddress(), id)
 }
 
 // ID is the sandbox's ID.

@@ -2,7 +2,7 @@
 // containers. They keep running after an upgrade until their pods get a new sandbox, with the program that they have in memory. containerd
 // connects to them, and executes the program of this package to clean up after a dead one.
 //
-// The engine finds and kills shims, and reads what they have left in the bundles of containers. No code starts a shim.
+// It reads what shims have left in the bundles of containers. The engine finds and kills them. No code starts a shim.
 package shim
 
 import (
