@@ -78,7 +78,9 @@ func checkMemory(dir string) error {
 
 // output returns the output of a new process.
 func (s *Service) output(pod *spec.Pod, id string, labels map[string]string) ocibundle.Output {
-	o := ocibundle.Output{Log: labels[record.LabelLog], Options: s.logOptions(pod, labels), Stdin: ocibundle.Stdin(labels[record.LabelStdin])}
+	o := ocibundle.Output{
+		Log: labels[record.LabelLog], Options: s.logOptions(pod, labels), Stdin: ocibundle.Stdin(labels[record.LabelStdin]),
+	}
 	if s.logDriver(pod) == spec.LogJournald && s.inMemory(labels) {
 		name := labels[record.LabelContainer]
 		o.Journal = &crilog.JournalFields{

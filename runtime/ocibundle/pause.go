@@ -34,8 +34,8 @@ func PauseRoot(spec *specs.Spec) []*types.Mount {
 	return []*types.Mount{{Type: "tmpfs", Source: "pause", Options: options}}
 }
 
-// PinPID keeps the PID namespace of a process by a bind mount on a file; empty: it does nothing. A path in /proc would refer to another process as soon as the PID
-// is reused.
+// PinPID keeps the PID namespace of a process by a bind mount on a file; empty: it does nothing. A path in /proc would refer to another
+// process as soon as the PID is reused.
 func PinPID(pid int, file string) error {
 	if file == "" {
 		return nil

@@ -35,6 +35,7 @@ func TestCostPerPod(t *testing.T) {
 	f.Check(err)
 	f.Await(func() error { // requests and saves in progress end
 		open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", daemon))
+		t.Logf("%d descriptors", len(open))
 		if n := len(open); err == nil && n > base+pods*maxDescriptors {
 			err = fmt.Errorf("%d descriptors, want at most %d and %d per pod", n, base, maxDescriptors)
 		}
