@@ -35,7 +35,8 @@ func TestOptionsCheck(t *testing.T) {
 		{"good", Options{Root: "/r", State: "/s", ShimPath: program, MonitorPath: program}, ""},
 		{"longest state", Options{Root: "/r", State: "/" + strings.Repeat("s", 38), ShimPath: program, MonitorPath: program}, ""},
 		{
-			"state too long", Options{Root: "/r", State: "/" + strings.Repeat("s", 41), ShimPath: program, MonitorPath: program},
+			"state too long",
+			Options{Root: "/r", State: "/" + strings.Repeat("s", 41), ShimPath: program, MonitorPath: program},
 			"must be 3 characters shorter",
 		},
 		{"no root", Options{State: "/s", ShimPath: program, MonitorPath: program}, `root "" must be an absolute path`},
@@ -45,7 +46,8 @@ func TestOptionsCheck(t *testing.T) {
 		{"shim is no program", Options{Root: "/r", State: "/s", ShimPath: plain, MonitorPath: program}, "is not an executable file"},
 		{"no monitor", Options{Root: "/r", State: "/s", ShimPath: program}, `monitor "" must be an absolute path`},
 		{
-			"shim is a directory", Options{Root: "/r", State: "/s", ShimPath: filepath.Dir(plain), MonitorPath: program},
+			"shim is a directory",
+			Options{Root: "/r", State: "/s", ShimPath: filepath.Dir(plain), MonitorPath: program},
 			"is not an executable file",
 		},
 	}

@@ -9,12 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/containerd/v2/pkg/oci"
 
@@ -277,34 +275,4 @@ func ctxOf(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(namespaces.WithNamespace(context.Background(), Namespace), 2*deadline)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// output runs a process in a container and returns its output, read from plain FIFOs.
-func (w *env) output(c *container, id string, args ...string) (string, uint32) {
-	w.t.Helper()
-	ctx := ctxOf(w.t)
-	spec, err := c.Spec(ctx)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	process := *spec.Process
-	process.Args = args
-	var out strings.Builder
-	p, err := c.Exec(ctx, id, &process, cio.NewCreator(cio.WithStreams(nil, &out, &out), cio.WithFIFODir(w.dir)))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	exit, err := p.Wait(ctx)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := p.Start(ctx); err != nil {
-		w.t.Fatal(err)
-	}
-	status := <-exit
-	p.IO().Wait()
-	if _, err := p.Delete(ctx); err != nil {
-		w.t.Error(err)
-	}
-	return out.String(), status.ExitCode()
 }

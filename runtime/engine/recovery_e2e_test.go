@@ -12,11 +12,8 @@ import (
 	"testing"
 	"time"
 
-	eventsapi "github.com/containerd/containerd/api/events"
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/core/events"
 	"github.com/containerd/errdefs"
-	"github.com/containerd/typeurl/v2"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/monitor"
@@ -26,19 +23,6 @@ const (
 	counting = `i=0; while :; do i=$((i+1)); echo line $i; usleep 3000; done`
 	waiting  = `while [ ! -e /tmp/go ]; do usleep 10000; done; exit 7`
 )
-
-func exitEvent(t testing.TB, ev *events.Envelope) *eventsapi.TaskExit {
-	t.Helper()
-	v, err := typeurl.UnmarshalAny(ev.Event)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, ok := v.(*eventsapi.TaskExit)
-	if !ok {
-		t.Fatalf("event is a %T", v)
-	}
-	return x
-}
 
 // The next daemon reconnects to running containers, learns of exits in between, and no log line is lost.
 func TestNextDaemonRecoversContainers(t *testing.T) {
