@@ -13,7 +13,7 @@ import (
 
 // Attach opens a session with the standard streams of a running container. The request needs no ID of the container. The error is an
 // [*attach.Error] if the container is not running or the request cannot be fulfilled, a [lifecycle.FailureNotFound] if it was removed, and
-// [attach.ErrNoServer] if its shim serves no clients.
+// [attach.ErrNoServer] if its monitor serves no clients.
 func (r *Runtime) Attach(ctx context.Context, uid string, ref lifecycle.Ref, request attach.Request) (*attach.Session, error) {
 	ctx, cancel := engine.WithTimeout(ctx, engine.CreateTimeout)
 	defer cancel()

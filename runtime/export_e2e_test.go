@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/exit"
+	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -104,7 +104,7 @@ func (r *Runtime) Collect(ctx context.Context) error {
 // returns the file.
 func (r *Runtime) WriteProcessFile(uid, id string) (string, error) {
 	files := container.NewProcessFiles(r.dirs)
-	_, err := files.Write(uid, id, shim.Process{Env: []string{"PASSWORD=s3cret"}})
+	_, err := files.Write(uid, id, ocibundle.Process{Env: []string{"PASSWORD=s3cret"}})
 	return files.Path(uid, id), err
 }
 

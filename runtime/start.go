@@ -190,7 +190,7 @@ func (r *Runtime) openNetwork(ctx context.Context) error {
 func (r *Runtime) selectRuntime(ctx context.Context) error {
 	var err error
 	r.ociRuntime, err = ociruntime.Select(ctx, ociruntime.Options{
-		Program: r.opts.RuntimeBinary, Dir: r.dirs.Trial(), Memory: r.dirs.TrialResult(), ShimPath: r.opts.ShimPath, Cgroups: r.cgroups,
+		Program: r.opts.RuntimeBinary, Dir: r.dirs.Trial(), Memory: r.dirs.TrialResult(), Pause: r.opts.MonitorPath, Cgroups: r.cgroups,
 		Host: r.host,
 	})
 	if err != nil {

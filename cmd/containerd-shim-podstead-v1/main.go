@@ -1,4 +1,4 @@
-// Command containerd-shim-podstead-v1 is the containerd shim of a pod. The podstead daemon starts one for each pod; see package shim.
+// Command containerd-shim-podstead-v1 cleans up after the shim of a pod that a version before 2026-11-29 has started; see package shim.
 package main
 
 import (

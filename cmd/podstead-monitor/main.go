@@ -1,5 +1,5 @@
 // Command podstead-monitor is the parent of all containers of a host, and the keeper that starts it again. The podstead daemon starts one
-// keeper; see package monitor.
+// keeper; see package monitor. In pods whose containers share a PID namespace it is also the pause process; see package pause.
 package main
 
 import (
@@ -8,10 +8,16 @@ import (
 	"runtime"
 
 	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/runtime/pause"
 )
 
 // The first thread runs nothing but the main goroutine, which never waits for a disk: the keeper takes a monitor that was killed for one
 // that cannot exit when its first thread has exited and others have not.
 func init() { runtime.LockOSThread() }
 
-func main() { os.Exit(monitor.Main(context.Background(), os.Args)) }
+func main() {
+	if pause.Invoked(os.Args) {
+		os.Exit(pause.Main())
+	}
+	os.Exit(monitor.Main(context.Background(), os.Args))
+}

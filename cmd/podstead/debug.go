@@ -121,7 +121,7 @@ func (a *app) debug(cmd *cobra.Command, args []string, f *debugFlags) error {
 }
 
 // attachDebugger attaches to an ephemeral container when it has started. Of one without input, and of one that has exited by then, it
-// prints the log, which has all output: the shim keeps none for clients that attach later.
+// prints the log, which has all output: the monitor keeps none for clients that attach later.
 func (a *app) attachDebugger(cmd *cobra.Command, daemon *client.Client, f *debugFlags, pod api.Metadata, name string) error {
 	done := a.waiting("Waiting until container %q runs", name)
 	state, err := connect.AwaitDebugger(cmd.Context(), daemon, pod.UID, name)

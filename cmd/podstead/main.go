@@ -4,7 +4,8 @@
 //
 //go:debug updatemaxprocs=0
 
-// Command podstead runs pods on a single host. It is the command line, the daemon and, if it is invoked as such, the shim.
+// Command podstead runs pods on a single host. It is the command line, the daemon and, if it is invoked as such, the cleanup after shims of
+// earlier versions.
 package main
 
 import (

@@ -74,7 +74,7 @@ type Reason string
 
 // The reasons.
 const (
-	// NotFound: the shim has no such container, or it has exited.
+	// NotFound: there is no such container, or it has exited.
 	NotFound Reason = "NotFound"
 	// NoStdin: the container has no standard input, or it was closed.
 	NoStdin Reason = "NoStdin"

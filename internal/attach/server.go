@@ -135,7 +135,7 @@ func (s *Server) serve(conn *net.UnixConn) {
 	}
 	c := s.find(request.Container)
 	if c == nil {
-		reject(conn, &Error{Reason: NotFound, Message: "the shim has no such container"})
+		reject(conn, &Error{Reason: NotFound, Message: "no such container"})
 		return
 	}
 	cl := newClient(c, conn, request)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// ErrNoServer is the error for a sandbox whose shim serves no clients: it has exited, or it is of an older version.
-var ErrNoServer = errors.New("the shim of the pod serves no attach clients")
+// ErrNoServer is the error if the server of a container cannot be reached: the monitor, or the shim of an earlier version.
+var ErrNoServer = errors.New("the monitor of the container serves no attach clients")
 
 // Session is a connection to a container. Next must be called by one goroutine; the other methods are safe for concurrent use.
 type Session struct {
@@ -80,11 +80,11 @@ func (s *Session) open(ctx context.Context, r Request) error {
 	case !stop():
 		return context.Cause(ctx)
 	case err != nil:
-		return fmt.Errorf("read response of the shim: %w", err)
+		return fmt.Errorf("read response: %w", err)
 	}
 	var answer reply
 	if err := json.Unmarshal(payload, &answer); err != nil || k != kindReply {
-		return errors.Join(errors.New("unexpected response of the shim"), err)
+		return errors.Join(errors.New("unexpected response"), err)
 	}
 	s.Incomplete = answer.Incomplete
 	if answer.Error != nil {
@@ -94,7 +94,7 @@ func (s *Session) open(ctx context.Context, r Request) error {
 }
 
 // Next waits for output, and returns it with its stream. The data are valid until the next call. After the last output the error is an
-// [*ExitedError] or a [*DisconnectedError]. Any other error means that the shim was lost or the session was closed.
+// [*ExitedError] or a [*DisconnectedError]. Any other error means that the server was lost or the session was closed.
 func (s *Session) Next() (stream string, data []byte, err error) {
 	for {
 		k, payload, err := readFrame(s.in, s.buf)
@@ -102,7 +102,7 @@ func (s *Session) Next() (stream string, data []byte, err error) {
 		case err != nil && s.Lost != "" && !errors.Is(err, net.ErrClosed):
 			return "", nil, &DisconnectedError{Reason: s.Lost}
 		case err != nil:
-			return "", nil, fmt.Errorf("connection to the shim lost: %w", err)
+			return "", nil, fmt.Errorf("connection to the server lost: %w", err)
 		case k == kindStdout:
 			return Stdout, payload, nil
 		case k == kindStderr:

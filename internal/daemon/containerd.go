@@ -33,7 +33,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	}
 	program, err := ShimPath()
 	if err != nil {
-		return nil, fmt.Errorf("start engine: find shim: %w", err)
+		return nil, fmt.Errorf("start engine: find program for shims of earlier versions: %w", err)
 	}
 	monitorProgram, err := MonitorPath()
 	if err != nil {
@@ -71,8 +71,8 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 // libexec is the directory in which packages install the shim and the monitor.
 const libexec = "/usr/libexec/podstead"
 
-// ShimPath returns the path of the shim: containerd-shim-podstead-v1 in the directory of this program or in /usr/libexec/podstead,
-// otherwise this program, which can serve as the shim.
+// ShimPath returns the path of the program that cleans up after shims: containerd-shim-podstead-v1 in the directory of this program or in
+// /usr/libexec/podstead, otherwise this program, which does the same.
 func ShimPath() (string, error) {
 	if path := installed(shim.Name); path != "" {
 		return path, nil
@@ -107,8 +107,8 @@ func installed(name string) string {
 	return ""
 }
 
-// OtherProgram runs the program that the arguments of this process ask for, if it is not podstead: the shim of a pod, its pause process, or
-// the generator of systemd. It returns its exit code, and whether there was one.
+// OtherProgram runs the program that the arguments of this process ask for, if it is not podstead: the cleanup after a shim, or the
+// generator of systemd. It returns its exit code, and whether there was one.
 func OtherProgram(ctx context.Context, args []string) (exitCode int, ran bool) {
 	switch {
 	case shim.Invoked(args):

@@ -167,7 +167,7 @@ func shimProgram() result {
 	}
 	if self, err := os.Executable(); err == nil && self == path {
 		return result{
-			Warn, "containerd-shim-podstead-v1 not found; podstead is used in its place, and needs more memory for shareProcessNamespace",
+			Warn, "containerd-shim-podstead-v1 not found; podstead is used in its place",
 			"install containerd-shim-podstead-v1 in the same directory as podstead",
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/config"
-	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/record"
 )
@@ -41,13 +40,7 @@ func Describe(r engine.DamageReport) string {
 
 // Repair checks all files of the container engine, and sets aside or deletes damaged ones. No daemon may be running.
 func Repair(ctx context.Context, c *config.Config) ([]engine.DamageReport, error) {
-	shim, err := daemon.ShimPath()
-	if err != nil {
-		return nil, fmt.Errorf("find shim: %w", err)
-	}
-	return engine.Repair(ctx, engine.Options{
-		Root: dirs(c).Engine(), State: dirs(c).EngineRun(), ShimPath: shim, Runtime: c.Engine.Runtime,
-	})
+	return engine.Repair(ctx, engine.Options{Root: dirs(c).Engine(), State: dirs(c).EngineRun(), Runtime: c.Engine.Runtime})
 }
 
 func dirs(c *config.Config) record.Dirs {

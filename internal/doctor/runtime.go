@@ -58,7 +58,7 @@ func selected(ctx context.Context, c *config.Config, daemon *client.Client) (oci
 
 // tried selects as a daemon would, in a directory of its own.
 func tried(ctx context.Context, c *config.Config) (ociruntime.Choice, error) {
-	shim, err := daemon.ShimPath()
+	program, err := daemon.MonitorPath()
 	if err != nil {
 		return ociruntime.Choice{}, err
 	}
@@ -75,7 +75,7 @@ func tried(ctx context.Context, c *config.Config) (ociruntime.Choice, error) {
 		return ociruntime.Choice{}, err
 	}
 	choice, err := ociruntime.Select(ctx, ociruntime.Options{
-		Program: c.Engine.Runtime, Dir: filepath.Join(dir, "trial"), ShimPath: shim, Cgroups: groups, Host: host,
+		Program: c.Engine.Runtime, Dir: filepath.Join(dir, "trial"), Pause: program, Cgroups: groups, Host: host,
 	})
 	return choice, errors.Join(err, groups.Close(), os.Remove(dir))
 }

@@ -117,7 +117,7 @@ func volatileFiles() []stateFile {
 		{"RUN/crash", "output of a crash of the daemon", nil, "the crash accuses no pod"},
 		{"RUN/handling/*", "pods that are being handled", nil, "a crash of the daemon accuses no pod"},
 		{"RUN/podstead.sock.stopped", "instance of a daemon that was stopped", nil, "clients start a new daemon"},
-		{"RUN/process/...", "arguments and variables with secrets, until the shim has read them", nil, "the container fails to start"},
+		{"RUN/process/...", "arguments and variables with secrets, until the monitor has read them", nil, "the container fails to start"},
 		{
 			"RUN/engine/records.db", "copy of the records of containers (bbolt)", nil,
 			"containers are killed if the records of the engine are damaged too",
@@ -125,8 +125,8 @@ func volatileFiles() []stateFile {
 		{"RUN/engine/*", "containerd: locks and sockets", nil, "nothing"},
 		{"RUN/engine/unresponsive/...", "bundles of shims that do not respond", nil, "the containers are killed"},
 		{"RUN/engine/runc/...", "runc: containers", nil, "the container is killed and starts again"},
-		{taskDir + "/...", "containerd and the shim: bundle of a container", nil, "the container is killed and starts again"},
-		{sandboxDir + "/...", "containerd and the shim: bundle of a sandbox", nil, "the pod is killed and starts again"},
+		{taskDir + "/...", "pods of shims: bundle of a container", nil, "the container is killed and starts again"},
+		{sandboxDir + "/...", "pods of shims: bundle of a sandbox", nil, "the pod is killed and starts again"},
 		{"RUN/engine/bundles/...", "the monitor: bundles of containers and sandboxes", nil, "commands in the container fail"},
 		{
 			"RUN/engine/monitor/...", "the monitor: containers, and output that is not yet in their logs", nil,

@@ -19,7 +19,7 @@ import (
 // Attacher opens sessions with the standard streams of running containers.
 type Attacher interface {
 	// Attach returns an [*attach.Error] if the request cannot be fulfilled, a [lifecycle.FailureNotFound] if the container does not exist,
-	// and [attach.ErrNoServer] if the shim of the pod serves no clients.
+	// and [attach.ErrNoServer] if the monitor serves no clients.
 	Attach(ctx context.Context, uid string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error)
 }
 

@@ -22,9 +22,9 @@ import (
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/sandbox"
-	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -219,14 +219,14 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 }
 
 // stdinOf returns what the shim does with the standard input of a container.
-func stdinOf(c *spec.Container) shim.Stdin {
+func stdinOf(c *spec.Container) ocibundle.Stdin {
 	switch {
 	case c.Stdin && c.StdinOnce:
-		return shim.OnceStdin
+		return ocibundle.OnceStdin
 	case c.Stdin:
-		return shim.OpenStdin
+		return ocibundle.OpenStdin
 	}
-	return shim.NoStdin
+	return ocibundle.NoStdin
 }
 
 // undo removes a container whose process could not be started. It returns cause, with the errors of the removal.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/internal/journald"
+	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -77,8 +77,10 @@ func checkMemory(dir string) error {
 }
 
 // output returns the output of a new process.
-func (s *Service) output(pod *spec.Pod, id string, labels map[string]string) shim.Output {
-	o := shim.Output{Log: labels[record.LabelLog], Options: s.logOptions(pod, labels), Stdin: shim.Stdin(labels[record.LabelStdin])}
+func (s *Service) output(pod *spec.Pod, id string, labels map[string]string) ocibundle.Output {
+	o := ocibundle.Output{
+		Log: labels[record.LabelLog], Options: s.logOptions(pod, labels), Stdin: ocibundle.Stdin(labels[record.LabelStdin]),
+	}
 	if s.logDriver(pod) == spec.LogJournald && s.inMemory(labels) {
 		name := labels[record.LabelContainer]
 		o.Journal = &crilog.JournalFields{

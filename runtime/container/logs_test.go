@@ -8,8 +8,8 @@ import (
 
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -24,14 +24,14 @@ func TestOutput(t *testing.T) {
 	labels := map[string]string{
 		record.LabelLog: "/log/x/0.log", record.LabelUID: "u", record.LabelContainer: "app", record.LabelRestarts: "2",
 	}
-	want := shim.Output{Log: "/log/x/0.log", Options: crilog.Options{Keep: 5}}
+	want := ocibundle.Output{Log: "/log/x/0.log", Options: crilog.Options{Keep: 5}}
 	if diff := cmp.Diff(want, s.output(pod, "id", labels)); diff != "" {
 		t.Errorf("driver file (-want +got)\n%s", diff)
 	}
 
 	pod.Annotations = map[string]string{spec.LogDriverAnnotation: string(spec.LogJournald)}
 	labels[record.LabelLog] = dirs.MemoryLogs() + "/x/0.log"
-	want = shim.Output{
+	want = ocibundle.Output{
 		Log: dirs.MemoryLogs() + "/x/0.log", Options: crilog.Options{Keep: 4},
 		Journal: &crilog.JournalFields{ID: "id", Image: "example.com/app:1", Pod: "web", UID: "u", Container: "app", Restarts: "2"},
 	}
@@ -46,7 +46,7 @@ func TestOutput(t *testing.T) {
 	}
 
 	labels[record.LabelLog] = "/log/x/0.log"
-	want = shim.Output{Log: "/log/x/0.log", Options: crilog.Options{Keep: 5}}
+	want = ocibundle.Output{Log: "/log/x/0.log", Options: crilog.Options{Keep: 5}}
 	if diff := cmp.Diff(want, s.output(pod, "id", labels)); diff != "" {
 		t.Errorf("driver journald, the log is in files (-want +got)\n%s", diff)
 	}

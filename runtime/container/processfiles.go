@@ -11,8 +11,8 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/shim"
 )
 
 // ProcessFiles are the files that pass the arguments and the environment of a container to the shim, if they contain secrets. A file exists
@@ -28,7 +28,7 @@ func NewProcessFiles(dirs record.Dirs) ProcessFiles { return ProcessFiles{dirs} 
 func (f ProcessFiles) Path(uid, id string) string { return filepath.Join(f.dirs.Processes(uid), id) }
 
 // Write writes the file of a container, and returns the annotation for the shim.
-func (f ProcessFiles) Write(uid, id string, p shim.Process) (map[string]string, error) {
+func (f ProcessFiles) Write(uid, id string, p ocibundle.Process) (map[string]string, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (f ProcessFiles) Write(uid, id string, p shim.Process) (map[string]string, 
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		return nil, fmt.Errorf("write process file: %w", err)
 	}
-	return map[string]string{shim.ProcessAnnotation: path}, nil
+	return map[string]string{ocibundle.ProcessAnnotation: path}, nil
 }
 
 // Remove removes the file of a container, if it exists.
@@ -54,7 +54,7 @@ func (f ProcessFiles) Remove(uid, id string) error {
 // Environment returns the environment of a running container with the given specification: the one in the specification or, if that hides
 // secrets, the one that the shim or the monitor has written to the bundle.
 func (f ProcessFiles) Environment(id string, s *specs.Spec) ([]string, error) {
-	if s.Annotations[shim.ProcessAnnotation] == "" {
+	if s.Annotations[ocibundle.ProcessAnnotation] == "" {
 		return s.Process.Env, nil
 	}
 	text, err := os.ReadFile(filepath.Join(engine.Bundle(f.dirs.EngineRun(), id), "config.json"))

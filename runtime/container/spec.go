@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/sandbox"
-	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -156,7 +156,7 @@ func (s *Service) withImageDefined(ctx context.Context, n *creation, in *oci.Inp
 func (s *Service) maskSecrets(
 	ctx context.Context, uid string, in oci.Input, d *oci.Downward, values *secretSnapshot,
 ) (*specs.Spec, error) {
-	var p shim.Process
+	var p ocibundle.Process
 	p.Args, p.Env = oci.Process(&in)
 	var err error
 	if in.Variables, err = oci.Resolve(in.Container, d, values.Masked()); err != nil {

@@ -38,8 +38,8 @@ func (w *env) checkClean() {
 	}
 }
 
-// remaining returns the command lines of the processes that do not exit by themselves. A shim, or its helper that cleans up after a
-// container, may still be exiting when the engine has reported its end.
+// remaining returns the command lines of the processes that do not exit by themselves. The monitor, or a run of the OCI
+// runtime, may still be exiting when the engine has reported its end.
 func (w *env) remaining() map[int]string {
 	for end := time.Now().Add(deadline); ; {
 		left := map[int]string{}
@@ -81,7 +81,7 @@ func (w *env) removeCgroups() {
 	}
 }
 
-// processes lists the processes of this environment: shims and the processes in their containers, without zombies.
+// processes lists the processes of this environment: the monitor, its keeper and the processes in containers, without zombies.
 func (w *env) processes() []int {
 	var pids []int
 	entries, err := os.ReadDir("/proc")
@@ -98,17 +98,6 @@ func (w *env) processes() []int {
 			continue
 		}
 		if strings.Contains(cmdline(pid), w.dir) || strings.Contains(string(cgroup), w.cgroup) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// shims lists the shim processes of this environment.
-func (w *env) shims() []int {
-	var pids []int
-	for _, pid := range w.processes() {
-		if strings.Contains(cmdline(pid), " -namespace ") {
 			pids = append(pids, pid)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 // plan is what a daemon in another process does.
 type plan struct {
-	Dir, Shim string
-	Scripts   map[string]string // by container name, all in the sandbox "pod"
+	Dir, Shim, Monitor string
+	Scripts            map[string]string // by container name, all in the sandbox "pod"
 }
 
 // daemon runs an engine with containers in another process. Tests kill it.
@@ -24,13 +24,13 @@ func daemon(text string) error {
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return err
 	}
-	shimPath = p.Shim
+	shimPath, monitorPath = p.Shim, p.Monitor
 	ctx, w := context.Background(), envIn(p.Dir)
 	e, err := Start(ctx, w.options())
 	if err != nil {
 		return err
 	}
-	s, err := e.StartSandbox(ctx, "pod", SandboxOptions{Cgroup: w.shimCgroup("pod")})
+	s, err := e.StartSandbox(ctx, "pod", SandboxOptions{})
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func daemon(text string) error {
 // spawnDaemon starts a daemon, which prints a line when its containers run.
 func (w *env) spawnDaemon(scripts map[string]string) (*exec.Cmd, io.Reader) {
 	w.t.Helper()
-	text, err := json.Marshal(plan{w.dir, shimPath, scripts})
+	text, err := json.Marshal(plan{w.dir, shimPath, monitorPath, scripts})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/proctree"
+	"github.com/podstead/podstead/runtime/shim"
 )
 
 // endTimeout bounds the exit of killed processes.
@@ -178,22 +179,29 @@ func (e *Engine) killShims(ctx context.Context, which func(id string) bool) erro
 		if !which(s.id) {
 			continue
 		}
-		p, err := openProcess(s.pid)
-		if err == nil {
-			if e.shimOf(s.pid).id == s.id { // else it has exited, and another process has its PID
-				p.kill()
-				err = p.wait(ctx)
-			}
-			p.close()
-		}
+		err := e.killShim(ctx, s)
 		if err == nil && strings.HasSuffix(s.cgroup, "-shim") {
 			err = cgroup.Remove(s.cgroup)
 		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("kill shim %d: %w", s.pid, err))
-		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+// killShim kills a shim and returns when it has exited.
+func (e *Engine) killShim(ctx context.Context, s shimProcess) error {
+	p, err := openProcess(s.pid)
+	if err == nil {
+		defer p.close()
+		if e.shimOf(s.pid).id == s.id { // else it has exited, and another process has its PID
+			p.kill()
+			err = p.wait(ctx)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("kill shim %d: %w", s.pid, err)
+	}
+	return nil
 }
 
 // shimProcess is the process of a shim.
@@ -215,14 +223,24 @@ func (e *Engine) shimProcesses() (found []shimProcess) {
 	return found
 }
 
-// shimOf returns the shim of this engine that a process is; without an ID if it is none.
+// shimOf returns the shim of this engine that a process is, or starts; without an ID if it is none. Its arguments show that: a shim that is
+// stopped, or whose socket was removed, cannot be found by the socket.
 func (e *Engine) shimOf(pid int) shimProcess {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // the process may have exited
-	args := strings.Split(string(text), "\x00")
-	if argument(args, "-address") != e.grpcAddress() || argument(args, "-namespace") != Namespace {
+	id := shimID(strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"), e.grpcAddress())
+	if id == "" {
 		return shimProcess{}
 	}
-	return shimProcess{pid, argument(args, "-id"), processCgroup(pid)}
+	return shimProcess{pid, id, processCgroup(pid)}
+}
+
+// shimID returns the ID of the shim of an engine by its arguments; "": it is none. A process that cleans up after a shim is none.
+func shimID(args []string, address string) string {
+	if !shim.Invoked(args) || argument(args, "-address") != address || argument(args, "-namespace") != Namespace ||
+		args[len(args)-1] == "delete" {
+		return ""
+	}
+	return argument(args, "-id")
 }
 
 // argument returns the value of an option of a command line.

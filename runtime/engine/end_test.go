@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/podstead/podstead/runtime/shim"
 )
 
 func TestBundleCgroup(t *testing.T) {
@@ -34,5 +36,26 @@ func TestStartDoesNotPanic(t *testing.T) {
 	}
 	if err := noPanic(func() error { return os.ErrExist }); !errors.Is(err, os.ErrExist) {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestShimID(t *testing.T) {
+	const name = shim.Name
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{name, "-namespace", "podstead", "-id", "a", "-address", "/e.sock"}, "a"},
+		{[]string{name, "-namespace", "podstead", "-address", "/e.sock", "-id", "a", "start"}, "a"},
+		{[]string{name, "-namespace", "podstead", "-address", "/e.sock", "-id", "a", "-bundle", "/b", "delete"}, ""},
+		{[]string{name, "-namespace", "podstead", "-id", "a", "-address", "/other.sock"}, ""},
+		{[]string{name, "-namespace", "other", "-id", "a", "-address", "/e.sock"}, ""},
+		{[]string{"sh", "-c", name, "-namespace", "podstead", "-id", "a", "-address", "/e.sock"}, ""},
+		{[]string{name, "-id"}, ""},
+		{[]string{""}, ""},
+	} {
+		if got := shimID(test.args, "/e.sock"); got != test.want {
+			t.Errorf("%q: %q, want %q", test.args, got, test.want)
+		}
 	}
 }

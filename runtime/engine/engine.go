@@ -48,7 +48,7 @@ const maxSocketDir = 41
 // stopTimeout bounds the wait for a garbage collection, which unlinks files, when the engine stops.
 const stopTimeout = 2 * time.Second
 
-// Options configure an engine. Root, State and ShimPath are required.
+// Options configure an engine. Root, State, ShimPath and MonitorPath are required.
 type Options struct {
 	// Root is the absolute path of the directory for persistent data: images, snapshots, metadata.
 	Root string
@@ -58,10 +58,10 @@ type Options struct {
 	// Roots contains the root file systems that are not in bundles: those of specifications with an absolute path "<Roots>/<ID>/rootfs".
 	// Empty means that there are none.
 	Roots string
-	// ShimPath is the absolute path of the shim binary. It also replaces the binary of running shims whose own binary no longer
-	// exists.
+	// ShimPath is the absolute path of the program that cleans up after shims of earlier versions. It replaces their own program, if that
+	// no longer exists.
 	ShimPath string
-	// MonitorPath is the absolute path of the monitor's program. Empty means that each new sandbox has a shim.
+	// MonitorPath is the absolute path of the monitor's program.
 	MonitorPath string
 	// MonitorCgroup is the cgroup in which the monitor is started, relative to the root of the cgroup hierarchies. It is created, and
 	// removed with the monitor. Empty means that of this process, from which PlaceMonitor moves it; nil: it stays there.
@@ -69,8 +69,6 @@ type Options struct {
 	PlaceMonitor  func(ctx context.Context, pids ...int) error
 	// ReportMonitor is called with changes of the monitor. It must not block. Nil means that they are only logged.
 	ReportMonitor func(MonitorReport)
-	// ShimEnv is added to the environment of shims, in the form "name=value".
-	ShimEnv []string
 	// Runtime is the name or path of the OCI runtime's binary, until [Engine.SetRuntime] is called. The default is runc.
 	Runtime string
 	// SystemdCgroup makes the OCI runtime create cgroups through systemd.
@@ -92,7 +90,7 @@ type Engine struct {
 	shims      *shimmanager.ShimManager
 	records    *recordCopy
 	collector  *garbageCollector
-	link       *link    // to the monitor; nil: none
+	link       *link    // to the monitor
 	unswept    []string // see openMonitor
 	aside      aside
 	reported   reported
@@ -109,7 +107,7 @@ type Engine struct {
 // Values of ctx reach containerd, its cancellation does not: containerd's start cannot be cancelled. Only [Engine.Close] stops
 // the engine.
 func Start(ctx context.Context, o Options) (*Engine, error) {
-	if err := o.check(); err != nil {
+	if err := errors.Join(o.check(), o.checkPrograms()); err != nil {
 		return nil, err
 	}
 	for _, dir := range []string{o.Root, o.State} {
@@ -137,9 +135,6 @@ func (e *Engine) start(ctx context.Context) error {
 		if err := atomicfile.Sweep(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			e.opt.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove temporary files", slog.Any("error", err))
 		}
-	}
-	if err := e.checkMonitor(ctx); err != nil {
-		return err
 	}
 	if err := restoreBundles(e.opt.State); err != nil {
 		return err
@@ -172,10 +167,8 @@ func (e *Engine) start(ctx context.Context) error {
 		return err
 	}
 	e.client, e.controller, e.shims, e.records, e.collector = found.client, found.controller, found.shims, found.records, found.collector
-	if e.opt.MonitorPath != "" {
-		if err := e.openMonitor(ctx, found); err != nil {
-			return err
-		}
+	if err := e.openMonitor(ctx, found); err != nil {
+		return err
 	}
 	if err := e.copyRecords(ctx); err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot copy the records of containers; if they are damaged, containers are restarted",
@@ -228,7 +221,7 @@ func (e *Engine) config() *srvconfig.Config {
 			// No server listens on this address. Shims derive the names of their sockets from it.
 			"io.containerd.server.v1.grpc":  map[string]any{"address": e.grpcAddress()},
 			"io.containerd.server.v1.ttrpc": map[string]any{"address": e.ttrpcAddress()},
-			"io.containerd.shim.v1.manager": map[string]any{"env": e.opt.ShimEnv, "socket_dir": e.socketDir()},
+			"io.containerd.shim.v1.manager": map[string]any{"socket_dir": e.socketDir()},
 		},
 		Timeouts: map[string]string{
 			"io.containerd.timeout.shim.load":     shimTimeout,
@@ -248,8 +241,8 @@ func (e *Engine) Client() *client.Client { return e.client }
 // It blocks until that is gone from the disk. Some seconds after a removal, the engine does this by itself.
 func (e *Engine) CollectGarbage(ctx context.Context) error { return e.collector.Collect(ctx) }
 
-// ShimPath is the absolute path of the shim binary.
-func (e *Engine) ShimPath() string { return e.opt.ShimPath }
+// MonitorPath is the absolute path of the monitor's program.
+func (e *Engine) MonitorPath() string { return e.opt.MonitorPath }
 
 // SetRuntime sets the OCI runtime of the containers and sandboxes that are created afterwards, and that of containers that are created with
 // [Engine.WithUserNamespace]. Existing ones keep the one that created them, which is recorded in their bundle. It must be called before any
@@ -262,15 +255,7 @@ func (e *Engine) SetRuntime(program, forUserNamespaces string) {
 func (e *Engine) WithUserNamespace() client.NewContainerOpts {
 	o := e.RuntimeOptions()
 	o.BinaryName = cmp.Or(e.userNamespaces, o.BinaryName)
-	return client.WithRuntime(e.runtimeName(), o)
-}
-
-// runtimeName is the name of the runtime in the records of new containers.
-func (e *Engine) runtimeName() string {
-	if e.link != nil {
-		return monitorRuntime
-	}
-	return e.opt.ShimPath
+	return client.WithRuntime(monitorRuntime, o)
 }
 
 // ExecSession returns the session of a command that was started in a container, or 0 if the command leads one.
@@ -338,7 +323,7 @@ func (e *Engine) socketDir() string { return filepath.Join(e.opt.State, "s") }
 func (e *Engine) ttrpcAddress() string { return filepath.Join(e.opt.State, "ttrpc.sock") }
 
 func (o *Options) check() error {
-	for _, p := range []struct{ name, path string }{{"root", o.Root}, {"state", o.State}, {"shim", o.ShimPath}} {
+	for _, p := range []struct{ name, path string }{{"root", o.Root}, {"state", o.State}} {
 		if !filepath.IsAbs(p.path) {
 			return fmt.Errorf("start engine: %s %q must be an absolute path", p.name, p.path)
 		}
@@ -349,13 +334,24 @@ func (o *Options) check() error {
 	if n := len(filepath.Join(o.State, "s")); n > maxSocketDir {
 		return fmt.Errorf("start engine: state %s must be %d characters shorter, because it contains sockets", o.State, n-maxSocketDir)
 	}
-	if st, err := os.Stat(o.ShimPath); err != nil {
-		return fmt.Errorf("start engine: shim: %w", err)
-	} else if st.IsDir() || st.Mode()&0o111 == 0 {
-		return fmt.Errorf("start engine: shim %s is not an executable file", o.ShimPath)
-	}
+	o.Runtime = cmp.Or(o.Runtime, "runc")
 	if o.Log == nil {
 		o.Log = slog.Default()
+	}
+	return nil
+}
+
+// checkPrograms returns an error if a program is not an executable file.
+func (o *Options) checkPrograms() error {
+	for _, p := range []struct{ name, path string }{{"shim", o.ShimPath}, {"monitor", o.MonitorPath}} {
+		if !filepath.IsAbs(p.path) {
+			return fmt.Errorf("start engine: %s %q must be an absolute path", p.name, p.path)
+		}
+		if st, err := os.Stat(p.path); err != nil {
+			return fmt.Errorf("start engine: %s: %w", p.name, err)
+		} else if st.IsDir() || st.Mode()&0o111 == 0 {
+			return fmt.Errorf("start engine: %s %s is not an executable file", p.name, p.path)
+		}
 	}
 	return nil
 }

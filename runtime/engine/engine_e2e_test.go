@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/containerd/containerd/v2/pkg/oci"
 	"github.com/containerd/errdefs"
@@ -20,46 +18,6 @@ import (
 
 	"github.com/podstead/podstead/internal/crilog"
 )
-
-func TestContainersShareShimOfSandbox(t *testing.T) {
-	w := newEnv(t)
-	e := w.start()
-	defer w.stop(e)
-	s := w.sandbox(e, "pod")
-	defer w.remove(e, "pod")
-
-	a := w.run(s, "a", "echo to stdout; echo to stderr >&2; echo no end | dd bs=1 count=6 2>/dev/null; exit 3")
-	b := w.run(s, "b", "sleep 1000")
-	if got := w.exited(a); got != 3 {
-		t.Errorf("exit of a: got %d, want 3", got)
-	}
-	if got := w.shims(); !slices.Equal(got, []int{s.Pid()}) {
-		t.Errorf("shims: got %v, want only the sandbox's, %d", got, s.Pid())
-	}
-	cgroup, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", s.Pid()))
-	if err != nil || !strings.Contains(string(cgroup), w.shimCgroup("pod")) {
-		t.Errorf("cgroup of the shim: %s, %v", cgroup, err)
-	}
-	if out, code := w.output(b, "e1", "/bin/sh", "-c", "echo hello from exec; exit 5"); out != "hello from exec\n" || code != 5 {
-		t.Errorf("exec: got %q, %d", out, code)
-	}
-	if err := s.Shutdown(ctxOf(t)); !errdefs.IsFailedPrecondition(err) {
-		t.Errorf("shutdown with containers: got %v", err)
-	}
-	w.delete(a)
-	w.delete(b)
-
-	got := map[crilog.Stream]string{}
-	for _, l := range w.lines("a") {
-		got[l.Stream] += string(l.Text) + "|"
-	}
-	if got[crilog.Stdout] != "to stdout|no end|" || got[crilog.Stderr] != "to stderr|" {
-		t.Errorf("log: %q", got)
-	}
-	if _, err := e.Client().LoadContainer(ctxOf(t), "a"); !errdefs.IsNotFound(err) {
-		t.Errorf("container a: %v", err)
-	}
-}
 
 func TestSandboxLifecycle(t *testing.T) {
 	w := newEnv(t)
@@ -69,7 +27,7 @@ func TestSandboxLifecycle(t *testing.T) {
 	if _, err := e.LoadSandbox(ctx, "pod"); !errdefs.IsNotFound(err) {
 		t.Errorf("before: %v", err)
 	}
-	s, err := e.StartSandbox(ctx, "pod", SandboxOptions{Labels: map[string]string{"a": "b"}, Cgroup: w.shimCgroup("pod")})
+	s, err := e.StartSandbox(ctx, "pod", SandboxOptions{Labels: map[string]string{"a": "b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,113 +69,6 @@ func TestFailedStartReportsCauseAndLeavesNoContainer(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	w.delete(w.run(s, "good", "sleep 1000"))
-}
-
-func TestKilledShimEndsContainersWithEvents(t *testing.T) {
-	w := newEnv(t)
-	e := w.start()
-	defer w.stop(e)
-	ctx := ctxOf(t)
-	s := w.sandbox(e, "pod")
-	a, b := w.run(s, "a", "sleep 1000"), w.run(s, "b", "sleep 1000")
-	exits, _ := e.Client().Subscribe(ctx, `topic=="/tasks/exit"`)
-	pids := []uint32{a.Pid(), b.Pid()}
-	waited := make(chan error, 1)
-	go func() { waited <- s.Wait(ctx) }()
-	if err := unix.Kill(s.Pid(), unix.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-waited; err != nil {
-		t.Error(err)
-	}
-	for range 2 {
-		select {
-		case ev := <-exits:
-			if x := exitEvent(t, ev); x.ExitStatus != 137 {
-				t.Errorf("exit of %s: got %d, want 137", x.ContainerID, x.ExitStatus)
-			}
-		case <-time.After(deadline):
-			t.Fatal("no exit event")
-		}
-	}
-	for _, pid := range pids {
-		w.eventually("death of the containers", func() (string, bool) {
-			return cmdline(int(pid)), errors.Is(unix.Kill(int(pid), 0), unix.ESRCH)
-		})
-	}
-	for _, c := range []*container{a, b} {
-		if st := <-c.exit; st.Error() == nil {
-			t.Errorf("wait for %s: got %d, want an error, the exit code is unknown", c.ID(), st.ExitCode())
-		}
-		if err := c.record.Delete(ctx); err != nil {
-			t.Error(err)
-		}
-	}
-	if _, err := e.LoadSandbox(ctx, "pod"); !errdefs.IsNotFound(err) {
-		t.Errorf("sandbox: got %v", err)
-	}
-	s2 := w.sandbox(e, "pod")
-	w.delete(w.run(s2, "a", "sleep 1000"))
-	w.remove(e, "pod")
-}
-
-// systemd sends SIGTERM to the whole cgroup at shutdown.
-func TestShimOutlivesContainersAfterSIGTERM(t *testing.T) {
-	w := newEnv(t)
-	e := w.start()
-	defer w.stop(e)
-	s := w.sandbox(e, "pod")
-	defer w.remove(e, "pod")
-	c := w.run(s, "a", "trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.1; done")
-	w.eventually("start", func() (string, bool) { l := w.lines("a"); return fmt.Sprint(l), len(l) > 0 })
-	if err := unix.Kill(s.Pid(), unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if out, code := w.output(c, "e", "/bin/sh", "-c", "echo alive"); out != "alive\n" || code != 0 {
-		t.Errorf("exec: got %q, %d", out, code)
-	}
-	exits, _ := e.Client().Subscribe(ctxOf(t), `topic=="/tasks/exit"`)
-	if err := c.Kill(ctxOf(t), unix.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	// The shim exits with its last container, so the exit code arrives by either way.
-	for exited := false; !exited; {
-		select {
-		case ev := <-exits:
-			x := exitEvent(t, ev)
-			if exited = x.ID == x.ContainerID; exited && x.ExitStatus != 9 { // the command may be reported late
-				t.Errorf("exit: got %d, want 9", x.ExitStatus)
-			}
-		case <-time.After(deadline):
-			t.Fatal("no exit event")
-		}
-	}
-	if err := s.Wait(ctxOf(t)); err != nil {
-		t.Error(err)
-	}
-	w.eventually("last words", func() (string, bool) {
-		l := w.lines("a")
-		return fmt.Sprint(l), len(l) == 2 && string(l[1].Text) == "bye"
-	})
-	if err := c.record.Delete(ctxOf(t)); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestDaemonBinaryAsShim(t *testing.T) {
-	w := newEnv(t)
-	old := shimPath
-	shimPath = os.Args[0]
-	defer func() { shimPath = old }()
-	e := w.start()
-	defer w.stop(e)
-	s := w.sandbox(e, "pod")
-	defer w.remove(e, "pod")
-	c := w.run(s, "a", "exit 4")
-	if got := w.exited(c); got != 4 {
-		t.Errorf("exit: got %d", got)
-	}
-	w.delete(c)
 }
 
 func TestDiskFullDoesNotStopContainer(t *testing.T) {
@@ -328,9 +179,9 @@ func TestNoOutputAndPrivateSockets(t *testing.T) {
 		return nil
 	})
 	if err != nil || sockets != 3 {
-		t.Errorf("sockets: got %d, want the engine's, and the two of the shim: for the engine and for attach; %v", sockets, err)
+		t.Errorf("sockets: got %d, want the engine's, and the two of the monitor: for the engine and for attach; %v", sockets, err)
 	}
-	for _, dir := range []string{o.Root, o.State, filepath.Join(o.State, "s")} {
+	for _, dir := range []string{o.Root, o.State, MonitorDir(o.State)} {
 		if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {
 			t.Errorf("%s: %v, %v", dir, st.Mode(), err)
 		}

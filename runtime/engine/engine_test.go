@@ -32,19 +32,28 @@ func TestOptionsCheck(t *testing.T) {
 		opt  Options
 		want string
 	}{
-		{"good", Options{Root: "/r", State: "/s", ShimPath: program}, ""},
-		{"longest state", Options{Root: "/r", State: "/" + strings.Repeat("s", 38), ShimPath: program}, ""},
-		{"state too long", Options{Root: "/r", State: "/" + strings.Repeat("s", 41), ShimPath: program}, "must be 3 characters shorter"},
-		{"no root", Options{State: "/s", ShimPath: program}, `root "" must be an absolute path`},
-		{"relative state", Options{Root: "/r", State: "s", ShimPath: program}, `state "s" must be an absolute path`},
-		{"same directory", Options{Root: "/r/", State: "/r", ShimPath: program}, "must be different directories"},
-		{"no shim", Options{Root: "/r", State: "/s", ShimPath: program + "x"}, "no such file"},
-		{"shim is no program", Options{Root: "/r", State: "/s", ShimPath: plain}, "is not an executable file"},
-		{"shim is a directory", Options{Root: "/r", State: "/s", ShimPath: filepath.Dir(plain)}, "is not an executable file"},
+		{"good", Options{Root: "/r", State: "/s", ShimPath: program, MonitorPath: program}, ""},
+		{"longest state", Options{Root: "/r", State: "/" + strings.Repeat("s", 38), ShimPath: program, MonitorPath: program}, ""},
+		{
+			"state too long",
+			Options{Root: "/r", State: "/" + strings.Repeat("s", 41), ShimPath: program, MonitorPath: program},
+			"must be 3 characters shorter",
+		},
+		{"no root", Options{State: "/s", ShimPath: program, MonitorPath: program}, `root "" must be an absolute path`},
+		{"relative state", Options{Root: "/r", State: "s", ShimPath: program, MonitorPath: program}, `state "s" must be an absolute path`},
+		{"same directory", Options{Root: "/r/", State: "/r", ShimPath: program, MonitorPath: program}, "must be different directories"},
+		{"no shim", Options{Root: "/r", State: "/s", ShimPath: program + "x", MonitorPath: program}, "no such file"},
+		{"shim is no program", Options{Root: "/r", State: "/s", ShimPath: plain, MonitorPath: program}, "is not an executable file"},
+		{"no monitor", Options{Root: "/r", State: "/s", ShimPath: program}, `monitor "" must be an absolute path`},
+		{
+			"shim is a directory",
+			Options{Root: "/r", State: "/s", ShimPath: filepath.Dir(plain), MonitorPath: program},
+			"is not an executable file",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := tt.opt.check()
+			err := errors.Join(tt.opt.check(), tt.opt.checkPrograms())
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

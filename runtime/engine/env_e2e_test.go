@@ -9,17 +9,17 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/containerd/v2/pkg/oci"
 
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/test/suite"
 )
@@ -27,35 +27,33 @@ import (
 // deadline bounds the wait for conditions that take under a second on an idle host.
 const deadline = 90 * time.Second
 
-// shimPath is the shim binary without the rest of podstead, built once for all tests.
-var shimPath string
+// shimPath and monitorPath are the programs of the engine, built once for all tests.
+var shimPath, monitorPath string
 
 func TestMain(m *testing.M) {
-	if shim.Invoked(os.Args) {
-		os.Exit(shim.Main(context.Background()))
-	}
 	if plan := os.Getenv("PODSTEAD_TEST_DAEMON"); plan != "" {
 		if err := daemon(plan); err != nil {
 			fmt.Println("error:", err)
 			os.Exit(1)
 		}
 	}
-	os.Exit(suite.Main(func() int { return withShim(m.Run) }, suite.Options{Together: true}))
+	os.Exit(suite.Main(func() int { return withPrograms(m.Run) }, suite.Options{Together: true}))
 }
 
-func withShim(run func() int) int {
-	dir, err := os.MkdirTemp("", "shim")
+func withPrograms(run func() int) int {
+	dir, err := os.MkdirTemp("", "programs")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	shimPath = filepath.Join(dir, shim.Name)
-	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", shimPath,
-		"github.com/podstead/podstead/cmd/"+shim.Name)
+	const commands = "github.com/podstead/podstead/cmd/"
+	shimPath, monitorPath = filepath.Join(dir, shim.Name), filepath.Join(dir, monitor.Name)
+	build := exec.Command("go", "build", "-trimpath", "-tags=grpcnotrace", "-ldflags=-s -w", "-o", dir+"/",
+		commands+shim.Name, commands+monitor.Name)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build shim: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "build programs: %v\n%s", err, out)
 		return 1
 	}
 	return run()
@@ -106,7 +104,9 @@ func envIn(dir string) *env {
 }
 
 func (w *env) options() Options {
-	return Options{Root: filepath.Join(w.dir, "root"), State: filepath.Join(w.dir, "run"), ShimPath: shimPath}
+	return Options{
+		Root: filepath.Join(w.dir, "root"), State: filepath.Join(w.dir, "run"), ShimPath: shimPath, MonitorPath: monitorPath,
+	}
 }
 
 // start starts an engine in this process and closes it at the end of the test at the latest.
@@ -126,11 +126,9 @@ func (w *env) stop(e *Engine) {
 	}
 }
 
-func (w *env) shimCgroup(sandbox string) string { return w.cgroup + "/" + sandbox + "/shim" }
-
 func (w *env) sandbox(e *Engine, id string) *Sandbox {
 	w.t.Helper()
-	s, err := e.StartSandbox(ctxOf(w.t), id, SandboxOptions{Cgroup: w.shimCgroup(id)})
+	s, err := e.StartSandbox(ctxOf(w.t), id, SandboxOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -180,7 +178,7 @@ func (w *env) runContainer(ctx context.Context, s *Sandbox, id, script string, o
 		return nil, err
 	}
 	c := &container{record: record}
-	if c.Task, err = record.NewTask(ctx, Streams{Output: shim.Output{Log: w.logOf(id)}}.Creator()); err != nil {
+	if c.Task, err = record.NewTask(ctx, Streams{Output: ocibundle.Output{Log: w.logOf(id)}}.Creator()); err != nil {
 		return nil, errors.Join(err, record.Delete(ctx))
 	}
 	if c.exit, err = c.Wait(ctx); err != nil {
@@ -277,34 +275,4 @@ func ctxOf(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(namespaces.WithNamespace(context.Background(), Namespace), 2*deadline)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// output runs a process in a container and returns its output, read from plain FIFOs.
-func (w *env) output(c *container, id string, args ...string) (string, uint32) {
-	w.t.Helper()
-	ctx := ctxOf(w.t)
-	spec, err := c.Spec(ctx)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	process := *spec.Process
-	process.Args = args
-	var out strings.Builder
-	p, err := c.Exec(ctx, id, &process, cio.NewCreator(cio.WithStreams(nil, &out, &out), cio.WithFIFODir(w.dir)))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	exit, err := p.Wait(ctx)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := p.Start(ctx); err != nil {
-		w.t.Fatal(err)
-	}
-	status := <-exit
-	p.IO().Wait()
-	if _, err := p.Delete(ctx); err != nil {
-		w.t.Error(err)
-	}
-	return out.String(), status.ExitCode()
 }

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// burst bounds what a shim does after many processes have exited at once. It takes a few seconds, or minutes if the shim blocks
-// (containerd#13814).
+// burst bounds what the monitor does after many processes have exited at once. It takes a few seconds, or minutes if it blocks
+// (as containerd#13814 describes it for shims).
 const burst = 40 * time.Second
 
 // each calls f for 0 to n-1, a few at a time, and returns the errors.
@@ -125,7 +125,7 @@ func TestExitOfContainerWithThousandChildren(t *testing.T) {
 // killFirst kills the first process of a container from outside, as a crash does.
 func killFirst(c *container) error { return unix.Kill(int(c.Pid()), unix.SIGKILL) }
 
-// killAll kills all processes of a container through its shim.
+// killAll kills all processes of a container through the monitor.
 func killAll(c *container) error {
 	ctx, cancel := context.WithTimeout(namespaces.WithNamespace(context.Background(), Namespace), burst)
 	defer cancel()

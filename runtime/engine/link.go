@@ -151,8 +151,12 @@ func (l *link) shutdown(ctx context.Context) error {
 	if err := c.Shutdown(ctx); err != nil && !errors.Is(err, monitor.ErrClosed) {
 		return err
 	}
-	if err := keeper.wait(ctx); err != nil || l.Cgroup == "" {
+	if err := keeper.wait(ctx); err != nil {
 		return err
+	}
+	keeper.reap()
+	if l.Cgroup == "" {
+		return nil
 	}
 	return cgroup.Remove(l.Cgroup)
 }
@@ -277,15 +281,15 @@ func (l *link) place(ctx context.Context, pids ...int) {
 }
 
 // try connects once. If no keeper runs, it starts one.
-func (l *link) try(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, monitorCheckTimeout)
+func (l *link) try(running context.Context) error {
+	ctx, cancel := context.WithTimeout(running, monitorCheckTimeout)
 	defer cancel()
 	c, err := monitor.Dial(ctx, l.Dir)
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
 	if err != nil {
-		return errors.Join(err, l.startKeeper(ctx))
+		return errors.Join(err, l.startKeeper(running))
 	}
 	hello, err := c.Hello(ctx)
 	if err != nil {
@@ -324,7 +328,7 @@ func (l *link) startKeeper(ctx context.Context) error {
 	return l.failed
 }
 
-// newKeeper starts a keeper, which starts the monitor. A keeper that finds another one exits.
+// newKeeper starts a keeper, which starts the monitor. A keeper that finds another one exits. It is reaped if it exits before ctx ends.
 func (l *link) newKeeper(ctx context.Context) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -345,7 +349,16 @@ func (l *link) newKeeper(ctx context.Context) error {
 		return fmt.Errorf("start monitor: %w", err)
 	}
 	l.Log.DebugContext(ctx, "started the monitor", slog.Int("keeper", cmd.Process.Pid))
-	go func() { _ = cmd.Wait() }() // it becomes a child of process 1 with the exit of this process
+	p, err := openProcess(cmd.Process.Pid)
+	_ = cmd.Process.Release() // it has no error
+	if err != nil {
+		return err
+	}
+	go func() { // cmd.Wait would need a thread as long as the keeper runs, and outlast the link
+		defer p.close()
+		_ = p.wait(ctx)
+		p.reap()
+	}()
 	return nil
 }
 

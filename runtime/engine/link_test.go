@@ -485,25 +485,6 @@ func TestRuntimeTimeout(t *testing.T) {
 	}
 }
 
-// Without the program of the monitor, an engine with containers of it does not start.
-func TestMonitorMissing(t *testing.T) {
-	for _, record := range []string{"", "containers/c/container.json", "sandboxes/s.json"} {
-		e := &Engine{opt: Options{State: t.TempDir()}}
-		path := filepath.Join(e.opt.State, monitorDir, record)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if record != "" {
-			if err := os.WriteFile(path, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := e.checkMonitor(t.Context()); errors.Is(err, ErrMonitorMissing) != (record != "") || record == "" && err != nil {
-			t.Errorf("with %q: %v", record, err)
-		}
-	}
-}
-
 // A keeper that is stopped before it has started a monitor is continued.
 func TestKeeperStopped(t *testing.T) {
 	dir := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/monitor"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/ocibundle"
 )
 
 // maxEnvironment bounds the environment that is read from a process, in bytes. It is above the limit of the kernel for a new process.
@@ -73,7 +73,7 @@ func writeLostBundle(dir string, text []byte, pid int) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return fmt.Errorf("read specification: %w", err)
 	}
-	if s.Process != nil && s.Annotations[shim.ProcessAnnotation] != "" {
+	if s.Process != nil && s.Annotations[ocibundle.ProcessAnnotation] != "" {
 		var err error
 		if s.Process.Env, err = environmentOf(pid); err != nil {
 			return err

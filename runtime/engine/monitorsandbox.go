@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/monitor"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/ocibundle"
 )
 
 // monitorDir is the monitor's state directory in State.
@@ -20,30 +20,6 @@ const monitorDir = "monitor"
 
 // MonitorDir returns the state directory of the monitor of an engine with this directory for runtime state.
 func MonitorDir(state string) string { return filepath.Join(state, monitorDir) }
-
-// ErrMonitorMissing is the error of [Start] if containers run that need the monitor, and its program is not installed.
-var ErrMonitorMissing = errors.New("the program podstead-monitor is not installed, but containers that it runs exist")
-
-// checkMonitor returns [ErrMonitorMissing] if there is no program of the monitor, but there are containers of it. Without them, a monitor
-// that was left is shut down.
-func (e *Engine) checkMonitor(ctx context.Context) error {
-	if e.opt.MonitorPath != "" {
-		return nil
-	}
-	dir := MonitorDir(e.opt.State)
-	used, err := monitor.InUse(dir)
-	if err != nil {
-		return err
-	}
-	if used {
-		return fmt.Errorf("%w (%s)", ErrMonitorMissing, dir)
-	}
-	err = (&link{linkOptions: linkOptions{Dir: dir, Cgroup: e.opt.MonitorCgroup}}).shutdown(ctx)
-	if err != nil && !errdefs.IsFailedPrecondition(err) { // it has none: InUse
-		return fmt.Errorf("stop the monitor, whose program is not installed: %w", err)
-	}
-	return nil
-}
 
 // openMonitor connects to the monitor. One that cannot be reached does not prevent the start of the engine, see [Engine.loadMonitored].
 func (e *Engine) openMonitor(ctx context.Context, a access) error {
@@ -109,7 +85,7 @@ func (e *Engine) loadMonitored(ctx context.Context) error {
 // CloseMonitor closes the connection to the monitor, of which containers cannot be used afterwards. A monitor without containers is shut
 // down. [Engine.Close] calls it, too.
 func (e *Engine) CloseMonitor() error {
-	if e.link == nil {
+	if e.link == nil { // it was not started
 		return nil
 	}
 	err := e.link.close()
@@ -232,17 +208,16 @@ func sessionOf(c monitor.Container, exec string) int {
 
 // startMonitored creates a sandbox of the monitor: a record, and a process if the options have one.
 func (e *Engine) startMonitored(ctx context.Context, id string, o SandboxOptions) (*Sandbox, error) {
-	record, err := e.newRecord(id, SandboxOptions{Labels: o.Labels, Spec: o.Spec})
+	record, err := e.newRecord(id, o)
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", id, err)
 	}
-	record.Sandboxer, record.Runtime.Name = monitorRuntime, monitorRuntime
 	if _, err := e.client.SandboxStore().Create(ctx, record); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", id, err)
 	}
 	var pause *monitor.Create
 	if o.Spec != nil {
-		pause = &monitor.Create{ID: id, Rootfs: mountsOf(shim.PauseRoot(o.Spec)), PinPID: o.Spec.Annotations[shim.PIDAnnotation]}
+		pause = &monitor.Create{ID: id, Rootfs: mountsOf(ocibundle.PauseRoot(o.Spec)), PinPID: o.Spec.Annotations[ocibundle.PIDAnnotation]}
 		pause.Runtime, err = runtimeOf(record.Runtime.Options)
 		if err == nil {
 			pause.Bundle, err = makeBundle(e.opt.State, id, record.Spec.GetValue())
@@ -273,10 +248,8 @@ func (e *Engine) startMonitored(ctx context.Context, id string, o SandboxOptions
 
 // removeMonitored removes a sandbox of the monitor with its record.
 func (e *Engine) removeMonitored(ctx context.Context, id string) error {
-	if e.link != nil { // otherwise it has no containers, see checkMonitor
-		if err := e.link.deleteSandbox(ctx, id); err != nil {
-			return err
-		}
+	if err := e.link.deleteSandbox(ctx, id); err != nil {
+		return err
 	}
 	if err := removeBundle(filepath.Join(e.opt.State, monitoredBundles, id)); err != nil {
 		return err

@@ -42,6 +42,16 @@ func (p processHandle) kill() {
 	}
 }
 
+// reap removes the process if it is a child of this one and has exited. It does nothing otherwise.
+func (p processHandle) reap() {
+	if p.file == nil {
+		return
+	}
+	if conn, err := p.file.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { _ = unix.Waitid(unix.P_PIDFD, int(fd), nil, unix.WEXITED|unix.WNOHANG, nil) })
+	}
+}
+
 // wait returns when the process has exited. It needs no thread: the Go runtime polls the pidfd.
 func (p processHandle) wait(ctx context.Context) error {
 	if p.file == nil {

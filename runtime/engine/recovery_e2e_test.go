@@ -12,31 +12,17 @@ import (
 	"testing"
 	"time"
 
-	eventsapi "github.com/containerd/containerd/api/events"
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/core/events"
 	"github.com/containerd/errdefs"
-	"github.com/containerd/typeurl/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/monitor"
 )
 
 const (
 	counting = `i=0; while :; do i=$((i+1)); echo line $i; usleep 3000; done`
 	waiting  = `while [ ! -e /tmp/go ]; do usleep 10000; done; exit 7`
 )
-
-func exitEvent(t testing.TB, ev *events.Envelope) *eventsapi.TaskExit {
-	t.Helper()
-	v, err := typeurl.UnmarshalAny(ev.Event)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x, ok := v.(*eventsapi.TaskExit)
-	if !ok {
-		t.Fatalf("event is a %T", v)
-	}
-	return x
-}
 
 // The next daemon reconnects to running containers, learns of exits in between, and no log line is lost.
 func TestNextDaemonRecoversContainers(t *testing.T) {
@@ -48,7 +34,7 @@ func TestNextDaemonRecoversContainers(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.eventually("exit without a daemon", func() (string, bool) {
-		_, err := os.Stat(filepath.Join(w.options().State, taskPlugin, Namespace, "ends/exit.json"))
+		_, err := os.Stat(filepath.Join(monitor.ContainersDir(MonitorDir(w.options().State)), "ends/exit.json"))
 		return fmt.Sprint(err), err == nil
 	})
 	<-time.After(300 * time.Millisecond) // some lines
@@ -96,40 +82,6 @@ func TestNextDaemonRecoversContainers(t *testing.T) {
 	t.Logf("%d lines, %d of them without a daemon", len(lines), away)
 }
 
-func TestShimKilledWithoutDaemonEndsContainers(t *testing.T) {
-	w := newEnv(t)
-	d := w.startDaemon(map[string]string{"doomed": "sleep 1000"})
-	w.kill(d)
-	for _, pid := range w.shims() {
-		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		w.eventually("death of the shim", func() (string, bool) { return cmdline(pid), errors.Is(unix.Kill(pid, 0), unix.ESRCH) })
-	}
-	e := w.start()
-	defer w.stop(e)
-	if got := e.MissedExits(); len(got) != 1 || got["doomed"].Status != 137 {
-		t.Errorf("missed exits: %v", got)
-	}
-	if _, err := e.LoadSandbox(ctxOf(t), "pod"); !errdefs.IsNotFound(err) {
-		t.Errorf("sandbox: %v", err)
-	}
-	if n := w.sandboxRecords(e); n != 1 {
-		t.Errorf("got %d sandbox records, want 1", n)
-	}
-	record, err := e.Client().LoadContainer(ctxOf(t), "doomed")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := record.Task(ctxOf(t), nil); !errdefs.IsNotFound(err) {
-		t.Errorf("task: %v", err)
-	}
-	if err := record.Delete(ctxOf(t)); err != nil {
-		t.Error(err)
-	}
-	w.remove(e, "pod")
-}
-
 // The daemon is killed at various moments of its start and of the creation of sandbox and containers. The next engine can remove
 // everything.
 func TestDaemonKilledDuringStart(t *testing.T) {
@@ -162,7 +114,7 @@ func TestDaemonKilledDuringStart(t *testing.T) {
 		t.Logf("round %d: %d sandboxes, %d containers, missed exits %v", round, w.sandboxRecords(e), len(records), e.MissedExits())
 		w.remove(e, "pod")
 		w.stop(e)
-		// A shim whose address was not recorded exits by itself.
+		// The monitor exits with the engine.
 		w.eventually("exit of all processes", func() (string, bool) {
 			var left []string
 			for _, pid := range w.processes() {
@@ -171,38 +123,6 @@ func TestDaemonKilledDuringStart(t *testing.T) {
 			return strings.Join(left, "\n"), len(left) == 0
 		})
 	}
-}
-
-func TestShimBinaryMovedWhileRunning(t *testing.T) {
-	w := newEnv(t)
-	old := shimPath
-	defer func() { shimPath = old }()
-	program, err := os.ReadFile(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shimPath = filepath.Join(w.dir, "old-shim")
-	if err := os.WriteFile(shimPath, program, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	w.kill(w.startDaemon(map[string]string{"a": "sleep 1000"}))
-	if err := os.Remove(shimPath); err != nil {
-		t.Fatal(err)
-	}
-	shimPath = old
-	e := w.start()
-	defer w.stop(e)
-	c := w.load(e, "a")
-	if st, err := c.Status(ctxOf(t)); err != nil || st.Status != client.Running {
-		t.Errorf("status: %+v, %v", st, err)
-	}
-	s, err := e.LoadSandbox(ctxOf(t), "pod")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.delete(w.run(s, "b", "sleep 1000"))
-	w.delete(c)
-	w.remove(e, "pod")
 }
 
 func TestSecondEngineReportsHolderOfLock(t *testing.T) {

@@ -50,7 +50,7 @@ type repairer struct {
 // Repair checks all files of an engine completely, including the content of images, while no engine runs. Damaged content is deleted, so
 // that it is pulled or imported again. If another process uses the root, the error is an [ErrInUse].
 func Repair(ctx context.Context, o Options) (reports []DamageReport, err error) {
-	if err := o.check(); err != nil {
+	if err := o.check(); err != nil { // programs are not needed
 		return nil, err
 	}
 	if !exists(o.Root) {

@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
+	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	"github.com/containerd/ttrpc"
@@ -18,31 +19,25 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/cgroup"
-	"github.com/podstead/podstead/runtime/shim"
 )
 
 // cleanupTimeout bounds the cleanup after a shim: its socket and its cgroup.
 const cleanupTimeout = 10 * time.Second
 
-// retireTimeout is the time for a lost shim to respond before it is killed.
-const retireTimeout = 2 * time.Second
-
-// cgroupLabel stores the cgroup of a sandbox's shim for its removal.
+// cgroupLabel of a sandbox with a shim is the shim's cgroup, for its removal.
 const cgroupLabel = "podstead.io/shim-cgroup"
 
 // SandboxOptions configure a new sandbox. The zero value is usable.
 type SandboxOptions struct {
 	// Labels are stored in the sandbox's record.
 	Labels map[string]string
-	// Cgroup is the cgroup of the sandbox's shim, relative to the root of the cgroup hierarchies. It is created, and removed
-	// after the shim has exited. Its parents stay. Empty means the cgroup of this process.
-	Cgroup string
-	// Spec contains a process for the sandbox that becomes PID 1 of a namespace for its containers; see [shim.PIDAnnotation].
-	// Shim and process exit together. Nil means no process.
+	// Spec contains a process for the sandbox that becomes PID 1 of a namespace for its containers; see [ocibundle.PIDAnnotation].
+	// Nil means no process.
 	Spec *specs.Spec
 }
 
-// Sandbox is a shim, the process that the containers of a pod share. It holds no namespaces.
+// Sandbox is a record that the containers of a pod share, and what belongs to it: a process if its options have one, or the shim of an
+// earlier version. It holds no namespaces.
 type Sandbox struct {
 	e         *Engine
 	id        string
@@ -54,8 +49,8 @@ type Sandbox struct {
 // Label returns a label of the sandbox's record; "": it has no such label.
 func (s *Sandbox) Label(name string) string { return s.labels[name] }
 
-// StartSandbox starts a shim for a sandbox. A live sandbox with this ID is returned unchanged. Leftovers of a dead one are
-// removed first.
+// StartSandbox starts a sandbox with the monitor. A live sandbox with this ID is returned unchanged. Leftovers of a dead one are removed
+// first.
 func (e *Engine) StartSandbox(ctx context.Context, id string, o SandboxOptions) (*Sandbox, error) {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
 	if s, err := e.LoadSandbox(ctx, id); err == nil {
@@ -66,59 +61,29 @@ func (e *Engine) StartSandbox(ctx context.Context, id string, o SandboxOptions) 
 	if err := e.removeSandbox(ctx, id); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: remove the previous one: %w", id, err)
 	}
-	if e.link != nil {
-		return e.startMonitored(ctx, id, o)
-	}
-	record, err := e.newRecord(id, o)
-	if err != nil {
-		return nil, fmt.Errorf("start sandbox %s: %w", id, err)
-	}
-	// The record is created first. If the engine is killed in between, containerd stops shims without a record when it starts
-	// again, but a shim that has become a sandbox ignores that.
-	store := e.client.SandboxStore()
-	if _, err := store.Create(ctx, record); err != nil {
-		return nil, fmt.Errorf("start sandbox %s: %w", id, err)
-	}
-	err = e.controller.Create(ctx, record, sandbox.WithOptions(e.RuntimeOptions()))
-	if err == nil {
-		_, err = e.controller.Start(ctx, id)
-	}
-	if err != nil {
-		undo := e.removeSandbox(context.WithoutCancel(ctx), id)
-		return nil, errors.Join(fmt.Errorf("start sandbox %s: %w", id, err), undo)
-	}
-	return e.LoadSandbox(ctx, id)
+	return e.startMonitored(ctx, id, o)
 }
 
 func (e *Engine) newRecord(id string, o SandboxOptions) (sandbox.Sandbox, error) {
-	opts := e.RuntimeOptions()
-	opts.ShimCgroup = o.Cgroup
-	runtime, err := typeurl.MarshalAny(opts)
+	runtime, err := typeurl.MarshalAny(e.RuntimeOptions())
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}
 	process := o.Spec
 	if process == nil {
-		process = &specs.Spec{Version: specs.Version} // containerd reads one when it starts a shim
+		process = &specs.Spec{Version: specs.Version} // a record has one
 	}
 	spec, err := typeurl.MarshalAny(process)
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}
-	labels := maps.Clone(o.Labels)
-	if o.Cgroup != "" {
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[cgroupLabel] = o.Cgroup
-	}
 	now := time.Now().UTC()
 	return sandbox.Sandbox{
 		ID:        id,
-		Labels:    labels,
-		Runtime:   sandbox.RuntimeOpts{Name: e.opt.ShimPath, Options: runtime},
+		Labels:    maps.Clone(o.Labels),
+		Runtime:   sandbox.RuntimeOpts{Name: monitorRuntime, Options: runtime},
 		Spec:      spec,
-		Sandboxer: sandboxController,
+		Sandboxer: monitorRuntime,
 		CreatedAt: now,
 		UpdatedAt: now,
 	}, nil
@@ -238,24 +203,24 @@ func (e *Engine) awaitReleased(ctx context.Context, id string) error {
 	}
 }
 
-// removeRemains removes the socket and the cgroup of a shim that has exited. It also stops other shims of this ID: a killed
-// engine can leave one, possibly still starting, that this engine has no record of.
+// removeRemains removes the socket and the cgroup of a shim that has exited. It also kills other shims of this ID: a daemon of an earlier
+// version that was killed can have left one, possibly still starting, that no record names.
 func (e *Engine) removeRemains(ctx context.Context, id, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
+	address, err := containerdshim.CreateSocketAddress(ctx, e.socketDir(), e.grpcAddress(), id, false)
+	if err != nil {
+		return err
+	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := e.retire(ctx, id)
+		err := e.killShims(ctx, func(other string) bool { return other == id })
 		if err == nil && path != "" {
 			err = cgroup.Remove(path)
 		}
 		if err == nil {
-			return nil
-		}
-		// A shim whose start was given up may have no socket yet or no longer, and one may not respond.
-		if killErr := shim.Kill(e.grpcAddress(), id); killErr != nil {
-			return errors.Join(err, killErr)
+			return ignoreMissing(containerdshim.RemoveSocket(address))
 		}
 		select {
 		case <-tick.C:
@@ -263,13 +228,6 @@ func (e *Engine) removeRemains(ctx context.Context, id, path string) error {
 			return err
 		}
 	}
-}
-
-// retire gives a shim little time to respond: it can be killed otherwise.
-func (e *Engine) retire(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, retireTimeout)
-	defer cancel()
-	return shim.Retire(ctx, e.socketDir(), e.grpcAddress(), id)
 }
 
 // ID is the sandbox's ID.

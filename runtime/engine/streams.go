@@ -7,12 +7,12 @@ import (
 	"github.com/containerd/containerd/v2/pkg/cio"
 
 	"github.com/podstead/podstead/internal/attach"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/ocibundle"
 )
 
 // Streams are the standard streams of a new task.
 type Streams struct {
-	shim.Output
+	ocibundle.Output
 	Terminal bool
 }
 

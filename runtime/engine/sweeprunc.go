@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/runtime/monitor"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/ocibundle"
 )
 
 // sweepTimeout is the time for the OCI runtime to delete a container that was left.
@@ -58,7 +58,7 @@ func sweepRoots(roots, state string) error {
 	if roots == "" {
 		return nil
 	}
-	return shim.SweepRoots(roots, func(id string) bool { return hasBundle(state, id) })
+	return ocibundle.SweepRoots(roots, func(id string) bool { return hasBundle(state, id) })
 }
 
 // hasBundle reports whether a container or sandbox has a bundle, or is one of the monitor, whose bundle may have been lost.

@@ -10,8 +10,6 @@ import (
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs"
-
-	"github.com/podstead/podstead/runtime/shim"
 )
 
 // ErrUnresponsive is the error of a call to a monitor or shim that does not respond. [errdefs.IsUnavailable] holds for it.
@@ -174,8 +172,13 @@ func (e *Engine) statusWithin(ctx context.Context, id string, timeout time.Durat
 // the sandbox must have been killed. It succeeds if there is no shim.
 func (e *Engine) KillShim(ctx context.Context, id string) error {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
-	if err := shim.Kill(e.grpcAddress(), id); err != nil {
-		return err
+	for _, s := range e.shimProcesses() {
+		if s.id != id {
+			continue
+		}
+		if err := e.killShim(ctx, s); err != nil {
+			return err
+		}
 	}
 	if err := e.AwaitLoaded(ctx, id); err != nil {
 		return err

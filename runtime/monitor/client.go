@@ -344,7 +344,7 @@ func (c *Client) State(ctx context.Context, id string) (Container, error) {
 	return get[Container](ctx, c, quickWait, opState, target{Container: id})
 }
 
-// SetLog changes the limits of a container's log. The output is a [shim.Output] with the same path, as a URI.
+// SetLog changes the limits of a container's log. The output is a [ocibundle.Output] with the same path, as a URI.
 func (c *Client) SetLog(ctx context.Context, id, output string) error {
 	return c.do(ctx, quickWait, opLog, logChange{Container: id, Output: output})
 }

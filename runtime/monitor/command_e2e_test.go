@@ -20,7 +20,7 @@ import (
 
 	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/ocibundle"
 )
 
 // TestCommands runs commands in a container.
@@ -139,7 +139,7 @@ func (w *world) onlyFirst(c Container) {
 // TestAttach attaches to containers, also with a terminal, and over the death of the monitor.
 func TestAttach(t *testing.T) {
 	w := newWorld(t)
-	c := w.run(testContainer{stdin: shim.OpenStdin}, `while read line; do echo "got $line"; done; exit 9`)
+	c := w.run(testContainer{stdin: ocibundle.OpenStdin}, `while read line; do echo "got $line"; done; exit 9`)
 	s := w.attach(c.ID)
 	w.talk(s, "one\n", "got one\n")
 	_, monitor := w.pids()
@@ -158,7 +158,7 @@ func TestAttach(t *testing.T) {
 	w.delete(c.ID)
 	w.wantLog(c.ID, "got one", "got two")
 
-	once := w.run(testContainer{stdin: shim.OnceStdin}, `cat; exit 8`)
+	once := w.run(testContainer{stdin: ocibundle.OnceStdin}, `cat; exit 8`)
 	s = w.attach(once.ID)
 	w.talk(s, "x\n", "x\n")
 	w.must(s.CloseStdin())
@@ -168,7 +168,7 @@ func TestAttach(t *testing.T) {
 	}
 	w.delete(once.ID)
 
-	tty := w.run(testContainer{terminal: true, stdin: shim.OpenStdin},
+	tty := w.run(testContainer{terminal: true, stdin: ocibundle.OpenStdin},
 		`stty size; while read line; do echo "got $line"; stty size; done`)
 	s = w.attach(tty.ID)
 	w.must(s.Resize(attach.Size{Width: 77, Height: 33}))
@@ -204,7 +204,7 @@ func TestAttach(t *testing.T) {
 // TestSlowClient has a client that does not read what a container writes: it is disconnected, and the log is complete.
 func TestSlowClient(t *testing.T) {
 	w := newWorld(t)
-	c := w.run(testContainer{stdin: shim.OpenStdin, log: crilog.Options{MaxBytes: 1 << 30}}, `read go; seq 1 400000; exit 3`)
+	c := w.run(testContainer{stdin: ocibundle.OpenStdin, log: crilog.Options{MaxBytes: 1 << 30}}, `read go; seq 1 400000; exit 3`)
 	s := w.attach(c.ID)
 	_, err := s.Write([]byte("go\n"))
 	w.must(err)

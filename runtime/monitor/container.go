@@ -11,7 +11,6 @@ import (
 
 	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/runtime/shim"
 )
 
 const (
@@ -45,8 +44,8 @@ type container struct {
 	deleting bool
 	process  watched
 	commands map[string]*command
-	ledger   *shim.Ledger
-	memory   *shim.Memory // nil: no memory controller
+	ledger   *ledger
+	memory   *memory // nil: no memory controller
 
 	feed     *crilog.Feed // nil: no log. It is safe for concurrent use
 	streams  [2]stream
@@ -292,7 +291,7 @@ func (c *container) exited(code int, known bool) bool {
 	e := c.ending
 	if c.memory != nil {
 		var err error
-		if e.OOMKilled, e.MemoryPeak, err = c.ledger.Exited(c.memory, e.Code); err != nil {
+		if e.OOMKilled, e.MemoryPeak, err = c.ledger.end(c.memory, e.Code); err != nil {
 			c.fail("determine whether it was OOM-killed", err)
 		}
 		c.memory = nil
@@ -358,7 +357,7 @@ func (c *container) forget() {
 	c.unlisten()
 	if c.memory != nil {
 		c.m.ooms.remove(c)
-		_, _, _ = c.ledger.Exited(c.memory, 0) // it is no longer accounted for
+		_, _, _ = c.ledger.end(c.memory, 0) // it is no longer accounted for
 		c.memory = nil
 	}
 	c.m.attached.Remove(c.id)

@@ -15,7 +15,7 @@ import (
 	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/cgroup"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/ocibundle"
 )
 
 // check returns an error for a container that cannot be created.
@@ -40,7 +40,7 @@ func (r *Create) check() error {
 		return errorf(ClassInvalid, "container %s: a terminal needs an output", r.ID)
 	}
 	if r.Output != "" {
-		if _, ours, err := shim.ParseOutput(r.Output); err != nil || !ours {
+		if _, ours, err := ocibundle.ParseOutput(r.Output); err != nil || !ours {
 			return errorf(ClassInvalid, "container %s: output %.200q is not supported: %v", r.ID, r.Output, err)
 		}
 	}
@@ -91,11 +91,11 @@ func (c *container) build(ctx context.Context) error {
 		return err
 	}
 	r := &c.rec.Create
-	c.rec.Orphans = !shim.OwnPIDs(r.Bundle)
+	c.rec.Orphans = !ocibundle.OwnPIDs(r.Bundle)
 	if err := c.save(); err != nil {
 		return err
 	}
-	if err := shim.PrepareBundle(r.Bundle); err != nil {
+	if err := ocibundle.Prepare(r.Bundle); err != nil {
 		return err
 	}
 	if err := c.mountRoot(); err != nil {
@@ -159,7 +159,7 @@ func (c *container) adopt(phase Phase) error {
 	if err != nil {
 		return fmt.Errorf("open process %d of container %s: %w", pid, c.id, err)
 	}
-	if err := shim.PinPID(pid, c.rec.Create.PinPID); err != nil {
+	if err := ocibundle.PinPID(pid, c.rec.Create.PinPID); err != nil {
 		return errors.Join(err, unix.Close(pidfd))
 	}
 	group, err := cgroup.MemoryGroupOf(pid)
@@ -217,7 +217,7 @@ func (c *container) useFilter() (keep func(compiled string) error) {
 	if r.Runtime.Filters == "" || filepath.Base(r.Runtime.Binary) == "runc" { // runc leaves no filter
 		return nil
 	}
-	keep, err := shim.UseFilter(r.Runtime.Filters, r.Bundle, r.Runtime.Binary)
+	keep, err := ocibundle.UseFilter(r.Runtime.Filters, r.Bundle, r.Runtime.Binary)
 	if err != nil {
 		logf("seccomp filters cannot be kept: they are compiled for each container: %v", err)
 	}
@@ -294,7 +294,7 @@ func (c *container) openLog() error {
 	if r.Output == "" {
 		return nil
 	}
-	o, _, err := shim.ParseOutput(r.Output)
+	o, _, err := ocibundle.ParseOutput(r.Output)
 	if err != nil {
 		return err
 	}
@@ -316,11 +316,11 @@ func (c *container) openStreams() error {
 	if c.feed == nil {
 		return nil
 	}
-	o, _, err := shim.ParseOutput(r.Output)
+	o, _, err := ocibundle.ParseOutput(r.Output)
 	if err != nil {
 		return err
 	}
-	if o.Stdin != shim.NoStdin && !c.rec.InputClosed {
+	if o.Stdin != ocibundle.NoStdin && !c.rec.InputClosed {
 		if err := c.openInput(o.Stdin); err != nil {
 			return err
 		}
@@ -349,9 +349,9 @@ func (c *container) openStreams() error {
 
 // openInput opens the standard input. One end for writing is kept by the keeper, so that the container gets no EOF when a monitor dies. It
 // is called in the loop.
-func (c *container) openInput(kind shim.Stdin) (err error) {
+func (c *container) openInput(kind ocibundle.Stdin) (err error) {
 	path := filepath.Join(c.dir, stdinName)
-	once := kind == shim.OnceStdin && !c.rec.Create.Terminal
+	once := kind == ocibundle.OnceStdin && !c.rec.Create.Terminal
 	if c.stdin, err = attach.NewStdin(path, once, c.closeInput); err != nil {
 		return err
 	}
@@ -565,5 +565,5 @@ func unmountRoot(bundle string) error {
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return shim.RemoveRoot(bundle)
+	return ocibundle.RemoveRoot(bundle)
 }

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/ocibundle"
 )
 
 // quiet is a container that does little, whose delays are measured.
@@ -170,7 +170,7 @@ func beginFlood(w *world) (burst, end func()) {
 
 // beginUnreadFlood attaches a client that does not read what the container writes.
 func beginUnreadFlood(w *world) (burst, end func()) {
-	c := w.run(testContainer{stdin: shim.OpenStdin, log: crilog.Options{MaxBytes: 16 << 20, Keep: 2}}, flood)
+	c := w.run(testContainer{stdin: ocibundle.OpenStdin, log: crilog.Options{MaxBytes: 16 << 20, Keep: 2}}, flood)
 	s := w.attach(c.ID)
 	return nil, func() {
 		w.must(s.Close())

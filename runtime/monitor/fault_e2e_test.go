@@ -18,7 +18,7 @@ import (
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/ocibundle"
 )
 
 // worker has a connection of its own, and repeats requests whose connection is lost as a daemon does.
@@ -237,7 +237,7 @@ func TestKillsInProgress(t *testing.T) {
 // TestKeeperKilled kills the keeper, in turns with the monitor, with containers that run.
 func TestKeeperKilled(t *testing.T) {
 	w := newWorld(t)
-	writer := w.run(testContainer{stdin: shim.OpenStdin},
+	writer := w.run(testContainer{stdin: ocibundle.OpenStdin},
 		`i=0; while [ $i -lt 200 ]; do echo $i; i=$((i+1)); sleep 0.02; done; cat; exit 21`)
 	stop := make(chan struct{})
 	wait := w.churn(2, stop)
@@ -310,7 +310,7 @@ func TestReplace(t *testing.T) {
 	other := filepath.Join(w.base, "other-monitor")
 	w.must(os.WriteFile(other, text, 0o755))
 	writer := w.run(testContainer{}, `i=0; while [ $i -lt 400 ]; do echo $i; i=$((i+1)); sleep 0.01; done; exit 22`)
-	tty := w.run(testContainer{terminal: true, stdin: shim.OpenStdin}, `while read line; do echo "got $line"; done`)
+	tty := w.run(testContainer{terminal: true, stdin: ocibundle.OpenStdin}, `while read line; do echo "got $line"; done`)
 	stop := make(chan struct{})
 	wait := w.churn(2, stop)
 	for i := range 5 * storm(t) {

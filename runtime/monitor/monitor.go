@@ -29,7 +29,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/attach"
-	"github.com/podstead/podstead/runtime/shim"
 )
 
 const (
@@ -106,7 +105,7 @@ type message struct {
 // sandboxState is a sandbox.
 type sandboxState struct {
 	record  sandboxRecord
-	ledger  shim.Ledger
+	ledger  ledger
 	written bool // it has a record
 }
 

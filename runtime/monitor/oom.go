@@ -46,7 +46,7 @@ func (c *container) watchMemory() {
 		return
 	}
 	c.ledger = &c.m.sandboxOf(c.rec.Create.Sandbox).ledger
-	c.memory = c.ledger.Watch(cgroup.MemoryGroupIn(c.rec.Memory, c.rec.Unified))
+	c.memory = c.ledger.watch(cgroup.MemoryGroupIn(c.rec.Memory, c.rec.Unified))
 	if err := c.m.ooms.add(c); err != nil && !isGone(err) {
 		logf("container %s: OOM notifications: %v", c.id, err)
 	}
@@ -128,6 +128,6 @@ func (w *oomWatcher) notify(c *container) {
 	if c.memory == nil {
 		return
 	}
-	c.memory.Notified()
+	c.memory.oomNotified()
 	w.m.report(Event{Kind: EventOOM, Container: c.id, Sandbox: c.rec.Create.Sandbox})
 }

@@ -158,7 +158,7 @@ type Create struct {
 	Runtime Runtime `json:"runtime"`
 	// Terminal must be the value of the specification.
 	Terminal bool `json:"terminal,omitempty"`
-	// Output is the URI of a [shim.Output]; empty: output is discarded, and there is no input.
+	// Output is the URI of a [ocibundle.Output]; empty: output is discarded, and there is no input.
 	Output string `json:"output,omitempty"`
 	// UID and GID own the FIFOs of the container: the root of its user namespace.
 	UID int `json:"uid,omitempty"`

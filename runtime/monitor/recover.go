@@ -79,7 +79,7 @@ func (m *Monitor) recoverSandboxes() error {
 		}
 		s := m.sandboxOf(r.Name)
 		s.record, s.written = r, true
-		s.ledger.Restore(r.Accounted)
+		s.ledger.restore(r.Accounted)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/ocibundle"
 )
 
 // serve starts the work for a request. It does not block. It owns the descriptors.
@@ -323,7 +323,7 @@ func (c *container) signal(s Signal) error {
 		}
 		process = &c.commands[s.Exec].process
 	} else if unix.Signal(s.Signal) == unix.SIGKILL && c.memory != nil {
-		c.memory.Requested()
+		c.memory.requested.Store(true)
 	}
 	err := process.signal(unix.Signal(s.Signal))
 	if isGone(err) {
@@ -338,7 +338,7 @@ func (m *Monitor) signalAll(s Signal) error {
 	var err error
 	if !m.loop.do(func() {
 		if c, err = m.find(s.Container); err == nil && unix.Signal(s.Signal) == unix.SIGKILL && c.memory != nil {
-			c.memory.Requested()
+			c.memory.requested.Store(true)
 		}
 	}) {
 		err = errStopped
@@ -396,7 +396,7 @@ func (m *Monitor) serveCloseInput(c *connection, q request, t target) {
 }
 
 func (m *Monitor) serveLog(c *connection, q request, l logChange) error {
-	o, ours, err := shim.ParseOutput(l.Output)
+	o, ours, err := ocibundle.ParseOutput(l.Output)
 	if err != nil || !ours {
 		return errorf(ClassInvalid, "output %.200q is not supported: %v", l.Output, err)
 	}
@@ -498,10 +498,10 @@ func (m *Monitor) sandboxPath(name string) string {
 // saveSandbox writes the record of a sandbox, if it has one and it has changed.
 func (m *Monitor) saveSandbox(name string) {
 	s := m.sandboxes[name]
-	if s == nil || !s.written || s.ledger.Accounted() == s.record.Accounted {
+	if s == nil || !s.written || s.ledger.total() == s.record.Accounted {
 		return
 	}
-	s.record.Accounted = s.ledger.Accounted()
+	s.record.Accounted = s.ledger.total()
 	if err := writeRecord(m.sandboxPath(name), s.record); err != nil {
 		logf("sandbox %s: %v", name, err)
 	}

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/proctree"
-	"github.com/podstead/podstead/runtime/shim"
 )
 
 const (
@@ -209,7 +209,7 @@ func (w *world) retry(what string, do func(c *Client) error) {
 type testContainer struct {
 	sandbox  string
 	terminal bool
-	stdin    shim.Stdin
+	stdin    ocibundle.Stdin
 	log      crilog.Options
 	memory   int64
 	logs     string // directory of the log; empty: the usual one
@@ -252,7 +252,7 @@ func (w *world) bundle(o testContainer, script string) Create {
 	if o.logs != "" {
 		w.logs[id] = o.logs
 	}
-	out := shim.Output{Log: w.logPath(id), Options: o.log, Stdin: o.stdin}
+	out := ocibundle.Output{Log: w.logPath(id), Options: o.log, Stdin: o.stdin}
 	return Create{
 		ID: id, Sandbox: o.sandbox, Bundle: bundle, Terminal: o.terminal, Output: out.URI().String(),
 		Rootfs:  []Mount{{Type: "bind", Source: filepath.Join(w.base, "rootfs"), Options: []string{"rbind", "ro"}}},

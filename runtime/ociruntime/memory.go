@@ -63,7 +63,7 @@ func (o Options) fingerprint() string {
 	var b strings.Builder
 	boot, err := bootid.Read()
 	fmt.Fprintln(&b, boot, err, o.Cgroups.Systemd(), o.Host.UnifiedCgroups)
-	for _, program := range []string{crun, runc, o.ShimPath} {
+	for _, program := range []string{crun, runc, o.Pause} {
 		path, err := exec.LookPath(program)
 		fmt.Fprintln(&b, path, err != nil, stamp(path))
 	}

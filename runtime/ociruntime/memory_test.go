@@ -55,7 +55,7 @@ func TestMemory(t *testing.T) {
 	}{
 		{"crun is replaced", func() error { return os.Chmod(crunPath, 0o500) }},
 		{"runc is removed", func() error { return os.Remove(filepath.Join(filepath.Dir(crunPath), "runc")) }},
-		{"another shim", func() error { o.ShimPath = crunPath; return nil }},
+		{"another program", func() error { o.Pause = crunPath; return nil }},
 		{"another kind of cgroups", func() error { o.Host.UnifiedCgroups = !o.Host.UnifiedCgroups; return nil }},
 		{"the file is damaged", func() error { return os.WriteFile(o.Memory, []byte("{"), 0o600) }},
 		{"the file is empty", func() error { return os.WriteFile(o.Memory, []byte("{}"), 0o600) }},

@@ -35,10 +35,10 @@ type Options struct {
 	Program string
 	// Dir is the path of a directory for the container of a trial. It is created and removed, with what a trial that was killed has left.
 	Dir string
-	// ShimPath is the absolute path of the shim, which is also the program of the container.
-	ShimPath string
-	Cgroups  podcgroup.Groups
-	Host     oci.Host
+	// Pause is the absolute path of the program of the container, which is that of pause processes.
+	Pause   string
+	Cgroups podcgroup.Groups
+	Host    oci.Host
 	// Memory is the path of a file that keeps the result of a trial until something changes that it depends on; empty: it is not kept.
 	Memory string
 	// Timeout bounds the run of the container (default 30 seconds, far longer than it takes on a slow host).

@@ -57,7 +57,7 @@ func selects(t *testing.T, path, want, reason string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := Options{Program: Auto, Dir: filepath.Join(t.TempDir(), "trial"), ShimPath: path, Cgroups: groups, Host: host}
+	o := Options{Program: Auto, Dir: filepath.Join(t.TempDir(), "trial"), Pause: path, Cgroups: groups, Host: host}
 	got, err := Select(t.Context(), o)
 	if err != nil || got.Program != want || !strings.Contains(got.Reason, reason) || !got.RecursiveReadOnly {
 		t.Errorf("%+v, %v, want %s because %s", got, err, want, reason)

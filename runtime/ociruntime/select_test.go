@@ -31,7 +31,7 @@ func options(t *testing.T, program string) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Options{Program: program, Dir: filepath.Join(t.TempDir(), "trial"), ShimPath: "/bin/sh", Cgroups: groups, Timeout: time.Minute}
+	return Options{Program: program, Dir: filepath.Join(t.TempDir(), "trial"), Pause: "/bin/sh", Cgroups: groups, Timeout: time.Minute}
 }
 
 func TestSelect(t *testing.T) {

@@ -79,7 +79,7 @@ func (o Options) bundle() error {
 	if err := os.Mkdir(filepath.Join(o.Dir, "rootfs"), 0o755); err != nil { // the process is not root
 		return err
 	}
-	text, err := json.Marshal(oci.Trial(oci.PauseInput{Program: o.ShimPath, CgroupsPath: o.Cgroups.TrialOCIPath(o.name()), Host: o.Host}))
+	text, err := json.Marshal(oci.Trial(oci.PauseInput{Program: o.Pause, CgroupsPath: o.Cgroups.TrialOCIPath(o.name()), Host: o.Host}))
 	if err != nil {
 		return err
 	}

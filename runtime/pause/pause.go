@@ -1,7 +1,7 @@
 // Package pause is PID 1 of a PID namespace that the containers of a pod share (shareProcessNamespace). It reaps orphaned
 // processes and keeps the namespace alive. When it exits, the kernel kills every process in the namespace.
 //
-// It is the shim binary under another name, so that its code takes no additional memory. The package must have few imports and
+// It is the monitor's binary under another name, so that its code takes no additional memory. The package must have few imports and
 // has no notion of containers. The caller creates the namespace.
 package pause
 

@@ -59,7 +59,7 @@ const (
 	LabelImageArch  = "podstead.io/image-architecture"
 	LabelStopSignal = "podstead.io/image-stop-signal"
 	LabelLog        = "podstead.io/log"
-	LabelStdin      = "podstead.io/stdin"               // an [shim.Stdin]
+	LabelStdin      = "podstead.io/stdin"               // an [ocibundle.Stdin]
 	LabelTerminal   = "podstead.io/terminal"            // "true": the container has a terminal
 	LabelMessage    = "podstead.io/termination-message" // see exit.MessageLabel
 	LabelBoot       = "podstead.io/boot"                // the kernel's boot ID when the container was created

@@ -10,8 +10,8 @@ import (
 
 	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -38,17 +38,17 @@ func (s *Service) processSpec(uid string, sandbox int, pod *spec.Pod, n oci.Name
 	if !pod.ShareProcessNamespace {
 		return nil, nil
 	}
-	if err := checkPause(s.config.Engine.ShimPath()); err != nil {
+	if err := checkPause(s.config.Engine.MonitorPath()); err != nil {
 		return nil, fmt.Errorf("process of sandbox: %w", err)
 	}
 	id := record.SandboxID(uid, sandbox)
 	process := oci.Pause(oci.PauseInput{
-		Program:     s.config.Engine.ShimPath(),
+		Program:     s.config.Engine.MonitorPath(),
 		Namespaces:  n,
 		CgroupsPath: s.config.Cgroups.OCIPath(uid, id),
 		Host:        s.config.Host,
 	})
-	annotations := map[string]string{shim.PIDAnnotation: n.PID}
+	annotations := map[string]string{ocibundle.PIDAnnotation: n.PID}
 	maps.Copy(annotations, process.Annotations)
 	process.Annotations = annotations
 	return process, s.config.Users.PlaceRoot(process, id, n.IDs)

@@ -154,21 +154,14 @@ func (s *Service) startShim(ctx context.Context, uid string, pod *spec.Pod, sand
 	if err != nil {
 		return err
 	}
-	created, err := s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{
+	_, err = s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{
 		Labels: map[string]string{
 			record.LabelUID: uid, record.LabelPod: pod.Name, record.LabelSandbox: strconv.Itoa(sandbox),
 			record.LabelJournald: "true", record.LabelPrompt: "true",
 		},
-		Cgroup: s.config.Cgroups.Shim(uid),
-		Spec:   process,
+		Spec: process,
 	})
-	if err != nil {
-		return err
-	}
-	if created.Pid() == 0 {
-		return nil // it has no shim: it is with the monitor
-	}
-	return s.config.Cgroups.PlaceShim(ctx, uid, sandbox, created.Pid())
+	return err
 }
 
 // Wait returns when the sandbox's shim has exited, or with a message when the pod must be evicted. It has no timeout. Until the sandbox is

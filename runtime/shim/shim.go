@@ -1,30 +1,20 @@
-// Package shim is the process between the engine and a pod's containers. It is containerd's shim for runc, built from
-// containerd's packages, with four differences.
+// Package shim is what remains of the shims of versions before 2026-11-29, in which each pod has a process between the engine and its
+// containers. They keep running after an upgrade until their pods get a new sandbox, with the program that they have in memory. containerd
+// connects to them, and executes the program of this package to clean up after a dead one.
 //
-//   - It implements the sandbox API and is itself the sandbox. All containers of a pod share one shim, which lives as long as the
-//     pod, with or without containers. There is a pause process only if the containers share a PID namespace (see package pause).
-//   - It writes the log files of containers (see [LogURI]), so logging continues while the daemon is not running.
-//   - It serves clients that attach to containers (see package attach), independently of the daemon.
-//   - It keeps an exited container until the container is deleted, so a restarted daemon can read its exit code.
-//
-// The package owns the shim process. It has no notion of pods. The engine's process uses only its constants and [Retire],
-// [LogURI] and [OOMKilled].
+// It reads what shims have left in the bundles of containers. The engine finds and kills them. No code starts a shim.
 package shim
 
 import (
 	"context"
-	"flag"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/manager"
-	"github.com/containerd/containerd/v2/pkg/namespaces"
 	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
-
-	"github.com/podstead/podstead/runtime/pause"
 )
 
 // Name is the name of the shim binary, and of a link to a multi-call binary that acts as the shim.
@@ -33,14 +23,11 @@ const Name = "containerd-shim-podstead-v1"
 // runtimeName is the name of the shim in its logs.
 const runtimeName = "io.containerd.podstead.v1"
 
-// Invoked reports whether a process with these arguments (os.Args) is meant to be the shim: by its name, or by the arguments that
-// containerd and the shim pass to a shim of any name.
+// Invoked reports whether a process with these arguments (os.Args) is meant to be a shim: by its name, or by the arguments that containerd
+// and shims pass to a shim of any name.
 func Invoked(args []string) bool {
 	if len(args) == 0 {
 		return false
-	}
-	if pause.Invoked(args) {
-		return true
 	}
 	if strings.HasPrefix(filepath.Base(args[0]), "containerd-shim-podstead") {
 		return true
@@ -48,56 +35,21 @@ func Invoked(args []string) bool {
 	return len(args) > 1 && (args[1] == "-namespace" || args[1] == "-info")
 }
 
-// Main is the main function of the shim binary. Depending on os.Args it starts a shim, cleans up after a dead one, runs as shim,
-// or runs as the pause process of a sandbox. It returns the exit code of the process or does not return. It must be called before
-// anything else.
+// Main is the main function of the shim binary. It cleans up after a dead shim (action delete) and describes the OCI runtime (flag -info),
+// as containerd requests by os.Args. It returns the exit code of the process or does not return.
 func Main(ctx context.Context) int {
-	if pause.Invoked(os.Args) {
-		return pause.Main()
-	}
-	server, err := parseServer(os.Args)
-	if err != nil {
+	if err := check(os.Args); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", Name, err)
 		return 2
 	}
-	if server == nil {
-		// Actions start and delete, and flags -info and -v: containerd's own code, which exits the process on errors.
-		containerdshim.RunShim(ctx, launcher{manager.NewShimManager(runtimeName)})
-		return 0
-	}
-	if err := server.run(namespaces.WithNamespace(ctx, server.namespace)); err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %s: %v\n", Name, server.id, err)
-		return 1
-	}
+	containerdshim.RunShim(ctx, cleaner{manager.NewShimManager(runtimeName)}) // exits the process on errors
 	return 0
 }
 
-// parseServer reads the arguments of a shim that serves requests. It returns nil for other actions.
-func parseServer(args []string) (*server, error) {
-	var (
-		s     server
-		other bool
-		skip  string
-	)
-	set := flag.NewFlagSet(Name, flag.ContinueOnError)
-	set.SetOutput(io.Discard)
-	set.StringVar(&s.namespace, "namespace", "", "")
-	set.StringVar(&s.id, "id", "", "")
-	set.BoolVar(&s.debug, "debug", false, "")
-	set.StringVar(&skip, "address", "", "")
-	set.StringVar(&skip, "bundle", "", "")
-	set.StringVar(&skip, "publish-binary", "", "")
-	for _, name := range []string{"info", "v", "version"} {
-		set.BoolVar(&other, name, false, "")
+// check returns an error for other requests than those that containerd sends for a shim that exists.
+func check(args []string) error {
+	if n := len(args); n < 2 || args[n-1] != "delete" && args[1] != "-info" && args[1] != "-v" {
+		return errors.New("the podstead daemon runs this program to clean up after a pod of an earlier version; it starts no pod")
 	}
-	if err := set.Parse(args[1:]); err != nil {
-		return nil, err
-	}
-	if other || set.NArg() > 0 {
-		return nil, nil
-	}
-	if s.namespace == "" || s.id == "" {
-		return nil, fmt.Errorf("this program is started by the podstead daemon: -namespace and -id are required")
-	}
-	return &s, nil
+	return nil
 }

@@ -1,6 +1,11 @@
 package shim
 
-import "testing"
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
 
 func TestInvoked(t *testing.T) {
 	tests := []struct {
@@ -23,27 +28,36 @@ func TestInvoked(t *testing.T) {
 	}
 }
 
-func TestParseServer(t *testing.T) {
-	tests := []struct {
-		name   string
-		args   []string
-		server bool
-		bad    bool
+func TestCheck(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		bad  bool
 	}{
-		{name: "serve", args: []string{"-namespace", "n", "-id", "i", "-address", "/a"}, server: true},
-		{name: "start", args: []string{"-namespace", "n", "-id", "i", "-address", "/a", "start"}},
-		{name: "delete", args: []string{"-namespace", "n", "-id", "i", "-bundle", "/b", "delete"}},
-		{name: "info", args: []string{"-info"}},
-		{name: "version", args: []string{"-v"}},
-		{name: "no arguments", args: nil, bad: true},
-		{name: "unknown", args: []string{"-nonsense"}, bad: true},
+		{args: []string{"-namespace", "n", "-id", "i", "-bundle", "/b", "delete"}},
+		{args: []string{"-info"}},
+		{args: []string{"-v"}},
+		{args: []string{"-namespace", "n", "-id", "i", "-address", "/a"}, bad: true},
+		{args: []string{"-namespace", "n", "-id", "i", "-address", "/a", "start"}, bad: true},
+		{bad: true},
+	} {
+		if err := check(append([]string{Name}, test.args...)); (err != nil) != test.bad {
+			t.Errorf("%q: %v", test.args, err)
+		}
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s, err := parseServer(append([]string{Name}, tt.args...))
-			if (s != nil) != tt.server || (err != nil) != tt.bad {
-				t.Errorf("got %+v, %v", s, err)
-			}
-		})
+}
+
+func TestOOMRecord(t *testing.T) {
+	bundle := t.TempDir()
+	if killed, err := OOMKilled(bundle); killed || err != nil || MemoryPeak(bundle) != 0 {
+		t.Errorf("without a record: %v, %v, peak %d", killed, err, MemoryPeak(bundle))
+	}
+	if err := os.WriteFile(filepath.Join(bundle, "oom-killed"), []byte("1048576"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if killed, err := OOMKilled(bundle); !killed || err != nil || MemoryPeak(bundle) != 1<<20 {
+		t.Errorf("got %v, %v, peak %d; want a peak of 1 MiB", killed, err, MemoryPeak(bundle))
+	}
+	if _, err := OOMKilled(os.DevNull); err == nil || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing bundle: %v", err)
 	}
 }

@@ -5,7 +5,6 @@ package faults
 import (
 	"net"
 	"path/filepath"
-
 	"strings"
 	"testing"
 	"time"

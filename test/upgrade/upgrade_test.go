@@ -6,14 +6,20 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // TestUpgradeAndDowngrade replaces the previous version by the current one and by itself again, while pods run. No container restarts, no
@@ -75,6 +81,106 @@ func TestUpgradeToMonitor(t *testing.T) {
 	h.operate("old-", l)
 	h.operate("new-", l)
 	h.MustRun("daemon", "stop")
+}
+
+// TestShimsKilled kills the shims of pods of an earlier version, while the daemon runs and while it does not. The program of the current
+// version cleans up, and the pods start again with the monitor. A shim that is stopped keeps its pod, until that is deleted with force.
+func TestShimsKilled(t *testing.T) {
+	s := newServers(t)
+	h := newHost(t, buildShims(t))
+	h.MustRun("get")
+	names, l := h.create("", s), logs{}
+	h.upgrade(current(t))
+	h.probing(s)
+	h.check(l, names)
+	shims := h.shims()
+	if len(shims) == 0 { // see rig.UnpackShims
+		h.MustRun("delete", "--all")
+		h.MustRun("daemon", "stop")
+		return
+	}
+	if len(shims) != len(names) {
+		t.Fatalf("shims: %v, want one for each of %v", shims, names)
+	}
+	h.Check(rig.Kill(h.Ctx(), shims[0]))
+	h.MustRun("daemon", "stop")
+	h.Check(rig.Kill(h.Ctx(), shims[1]))
+	stopped := shims[2]
+	h.stop(stopped)
+	h.MustRun("get")
+	hung := h.hung(names)
+	names = slices.DeleteFunc(names, func(name string) bool { return name == hung })
+	for _, name := range names {
+		h.Until(name, "ready after a restart of its containers", func(p *api.Pod) bool { return ready(p) && hasRestarts(p, 1) })
+	}
+	h.check(logs{}, names)
+
+	h.Check(unix.Kill(stopped, unix.SIGCONT))
+	h.Until(hung, "ready without a restart", func(p *api.Pod) bool { return ready(p) && hasRestarts(p, 0) && !unresponsive(p) })
+	h.check(l, []string{hung})
+	h.MustRun("daemon", "stop")
+	h.stop(stopped)
+	h.MustRun("get")
+	if again := h.hung([]string{hung}); again != hung {
+		t.Errorf("the pod %q does not respond, want %q", again, hung)
+	}
+	h.MustRun("delete", "--force", hung)
+	if left := h.shims(); len(left) > 0 {
+		t.Errorf("shims %v run", left)
+	}
+	h.MustRun("delete", "--all")
+	h.MustRun("daemon", "stop")
+}
+
+// stop stops a process with SIGSTOP.
+func (h *host) stop(pid int) {
+	h.Helper()
+	h.Check(unix.Kill(pid, unix.SIGSTOP))
+	h.Cleanup(func() { _ = unix.Kill(pid, unix.SIGCONT) }) // it may have exited
+}
+
+// hung waits for a pod whose shim does not respond, and returns its name. The engine has set its bundles aside.
+func (h *host) hung(names []string) (name string) {
+	h.Helper()
+	h.Await(func() error {
+		for _, name = range names {
+			if p, err := h.Client().Pod(h.Ctx(), name); err != nil || unresponsive(&p) {
+				return err
+			}
+		}
+		return errors.New("the shims of all pods respond")
+	})
+	if aside := filepath.Join(h.RunDir(), "engine/unresponsive"); !exists(aside) {
+		h.Errorf("%s does not exist", aside)
+	}
+	return name
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func unresponsive(p *api.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool { return c.Type == api.MonitorUnresponsive })
+}
+
+// hasRestarts reports whether all containers of a pod have restarted n times.
+func hasRestarts(p *api.Pod, n int) bool {
+	return !slices.ContainsFunc(p.Status.ContainerStatuses, func(c api.ContainerStatus) bool { return c.RestartCount != n })
+}
+
+// shims returns the process IDs of shims.
+func (h *host) shims() (pids []int) {
+	h.Helper()
+	all, err := h.Holders()
+	h.Check(err)
+	for _, p := range all {
+		if strings.Contains(p.Command, shim.Name) {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids
 }
 
 // TestDowngradeToShims replaces the current version by the last one in which each pod has a shim. Its daemon does not start while pods of

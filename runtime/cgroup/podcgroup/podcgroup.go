@@ -91,30 +91,12 @@ func (g Groups) TrialOCIPath(name string) string {
 	return g.Trial(name)
 }
 
-// Shim returns the cgroup in which the shim of a pod is started. It is empty with systemd, where [Groups.PlaceShim] moves the shim
-// afterwards. The shim is not in the pod's cgroup: the pod's limits do not apply to it, and it is not OOM-killed for the pod.
-func (g Groups) Shim(uid string) string {
-	if g.systemd {
-		return ""
-	}
-	return path.Join(g.root, uid+"-shim")
-}
-
-// RemoveShim removes the cgroup of a pod's shim, if the shim was started in it and has exited.
+// RemoveShim removes the cgroup of the shim of a pod that an earlier version has started, if it has exited.
 func (g Groups) RemoveShim(uid string) error {
 	if g.systemd { // it removes an empty scope
 		return nil
 	}
-	return cgroup.Remove(g.Shim(uid))
-}
-
-// PlaceShim moves a new shim to its cgroup, unless it was started there.
-func (g Groups) PlaceShim(ctx context.Context, uid string, sandbox, pid int) error {
-	if g.systemd {
-		name := fmt.Sprintf("%s-shim-%s-%d.scope", unitPrefix, strings.ReplaceAll(uid, "-", "_"), sandbox)
-		return startScope(ctx, name, "Podstead pod "+uid, nil, pid)
-	}
-	return nil
+	return cgroup.Remove(path.Join(g.root, uid+"-shim"))
 }
 
 // Monitor returns the cgroup in which the monitor is started. It is empty with systemd, where [Groups.PlaceMonitor] moves it afterwards.

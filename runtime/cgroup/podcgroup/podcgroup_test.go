@@ -16,16 +16,16 @@ func TestPaths(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.OCIPath("u-1", "id") != "/podstead/u-1/id" || g.Shim("u-1") != "/podstead/u-1-shim" ||
+	if g.OCIPath("u-1", "id") != "/podstead/u-1/id" ||
 		g.Container("u-1", "id") != "/podstead/u-1/id" {
-		t.Errorf("cgroupfs: %s, %s, %s", g.OCIPath("u-1", "id"), g.Shim("u-1"), g.Container("u-1", "id"))
+		t.Errorf("cgroupfs: %s, %s", g.OCIPath("u-1", "id"), g.Container("u-1", "id"))
 	}
 	if g, err = New(Systemd, "", true); err != nil {
 		t.Fatal(err)
 	}
-	if g.OCIPath("u-1", "id") != "podstead-u_1.slice:podstead:id" || g.Shim("u-1") != "" ||
+	if g.OCIPath("u-1", "id") != "podstead-u_1.slice:podstead:id" ||
 		g.Container("u-1", "id") != "/podstead.slice/podstead-u_1.slice/podstead-id.scope" {
-		t.Errorf("systemd: %s, %s, %s", g.OCIPath("u-1", "id"), g.Shim("u-1"), g.Container("u-1", "id"))
+		t.Errorf("systemd: %s, %s", g.OCIPath("u-1", "id"), g.Container("u-1", "id"))
 	}
 	if _, err := New("none", "", true); err == nil {
 		t.Error("an unknown driver was accepted")

@@ -20,8 +20,8 @@ import (
 const (
 	// maxRefused is the number of refused attempts to attach to a running container after which the session fails.
 	maxRefused = 5
-	// drainTimeout bounds the time that a pod, which has terminated, is kept for the rest of its output. The shim disconnects a client that
-	// does not read earlier.
+	// drainTimeout bounds the time that a pod, which has terminated, is kept for the rest of its output. The monitor disconnects a client
+	// that does not read earlier.
 	drainTimeout = 10 * time.Second
 )
 
@@ -227,7 +227,7 @@ func (s *session) attach(ctx context.Context, t connect.Session) error {
 			s.lost(in, fmt.Sprintf("container %q: %s; attaching again, a part of its output is missing", s.Container, e.Message))
 		case rejected && (e.Reason == api.ReasonNotRunning || !s.isRunning(ctx)):
 			return s.printRest(ctx)
-		case refused < maxRefused: // the shim of a container that has just exited may have exited before the state changes
+		case refused < maxRefused: // the monitor may know of an exit before the state changes
 			refused++
 		default:
 			return err

@@ -1,4 +1,4 @@
-package shim
+package ocibundle
 
 import (
 	"crypto/sha256"

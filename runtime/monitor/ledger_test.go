@@ -1,16 +1,9 @@
-package shim
+package monitor
 
 import (
-	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"testing"
-
-	eventsapi "github.com/containerd/containerd/api/events"
-	api "github.com/containerd/containerd/api/runtime/task/v3"
-	"github.com/containerd/containerd/v2/core/events"
-	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
 )
 
 // counter is a fake cgroup: its number of kills, or one of the negative constants.
@@ -31,17 +24,6 @@ func (c *counter) OOMKills() (int64, error) {
 		return 0, errors.New("broken")
 	}
 	return int64(*c), nil
-}
-
-// publisherFunc is called with each event.
-type publisherFunc struct {
-	containerdshim.Publisher
-	do func()
-}
-
-func (p publisherFunc) Publish(context.Context, string, events.Event) error {
-	p.do()
-	return nil
 }
 
 func TestOOMLedger(t *testing.T) {
@@ -72,13 +54,16 @@ func TestOOMLedger(t *testing.T) {
 		{name: "v1, cgroup removed, kernel notified, container exits with 0", v1: true, own: gone, notified: true, status: 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := oomLedger{accounted: int64(test.accounts)}
+			l := ledger{accounted: int64(test.accounts)}
 			m := &memory{own: &test.own, pod: &test.pod, unified: !test.v1}
 			m.notified.Store(test.notified)
 			m.requested.Store(test.requested)
 			l.add(m)
 			l.add(&memory{own: &test.other, pod: &test.pod, unified: !test.v1})
-			got, err := l.exited(m, test.status)
+			got, peak, err := l.end(m, test.status)
+			if want := test.own.MemoryPeak(); got && peak != want {
+				t.Errorf("peak %d, want %d", peak, want)
+			}
 			if got != test.want || (err != nil) != test.failed {
 				t.Errorf("got %v, %v; want %v", got, err, test.want)
 			}
@@ -92,80 +77,12 @@ func TestOOMLedger(t *testing.T) {
 // A kill counted by the pod's cgroup is attributed once: the next container that is killed by a signal was not out of memory.
 func TestOOMKillIsAttributedOnce(t *testing.T) {
 	pod, own := counter(2), gone
-	var l oomLedger
+	var l ledger
 	for i, want := range []bool{true, false} {
 		m := &memory{own: &own, pod: &pod, unified: true}
 		l.add(m)
 		if got, err := l.exited(m, 137); got != want || err != nil {
 			t.Errorf("container %d: %v, %v", i, got, err)
 		}
-	}
-}
-
-// The OOM kill is recorded before the exit is reported by a response or an event.
-func TestOOMIsRecordedBeforeExitIsReported(t *testing.T) {
-	for _, way := range []string{"Wait", "TaskExit"} {
-		t.Run(way, func(t *testing.T) {
-			tasks, _, _ := newTest(t)
-			bundle, own, pod := t.TempDir(), counter(1), counter(1)
-			c := &container{bundle: bundle, created: make(chan struct{}), memory: &memory{own: &own, pod: &pod, unified: true}}
-			close(c.created)
-			tasks.containers["c"] = c
-			reported := func() {
-				if killed, err := OOMKilled(bundle); !killed || err != nil {
-					t.Errorf("exit reported before the OOM kill was recorded: %v, %v", killed, err)
-				}
-				if peak := MemoryPeak(bundle); peak != 1<<20 {
-					t.Errorf("got a peak of %d bytes, want 1 MiB", peak)
-				}
-			}
-			if killed, err := OOMKilled(bundle); killed || err != nil {
-				t.Errorf("before the exit: %v, %v", killed, err)
-			}
-			if way == "Wait" {
-				if _, err := tasks.Wait(t.Context(), &api.WaitRequest{ID: "c"}); err != nil {
-					t.Fatal(err)
-				}
-				reported()
-				return
-			}
-			p := tasks.watch(publisherFunc{do: reported})
-			if err := p.Publish(t.Context(), "/tasks/exit", &eventsapi.TaskExit{ContainerID: "c", ID: "c", ExitStatus: 137}); err != nil {
-				t.Fatal(err)
-			}
-		})
-	}
-	if _, err := OOMKilled(os.DevNull); err == nil || errors.Is(err, os.ErrNotExist) {
-		t.Errorf("missing bundle: %v", err)
-	}
-}
-
-func TestOOMNotificationAndRequestedKill(t *testing.T) {
-	tasks, _, _ := newTest(t)
-	own := counter(1)
-	m := &memory{own: &own}
-	tasks.containers["c"] = &container{memory: m}
-	for _, r := range []*api.KillRequest{{ID: "c", Signal: 15}, {ID: "c", ExecID: "e", Signal: 9}, {ID: "other", Signal: 9}} {
-		if _, err := tasks.Kill(t.Context(), r); err != nil || m.requested.Load() {
-			t.Errorf("%v: requested %v, %v", r, m.requested.Load(), err)
-		}
-	}
-	for _, all := range []bool{false, true} { // the daemon requests it with all
-		m.requested.Store(false)
-		if _, err := tasks.Kill(t.Context(), &api.KillRequest{ID: "c", Signal: 9, All: all}); err != nil || !m.requested.Load() {
-			t.Errorf("all %v: requested %v, %v", all, m.requested.Load(), err)
-		}
-	}
-	p := tasks.watch(publisherFunc{do: func() {}})
-	for _, id := range []string{"other", "c"} {
-		if m.notified.Load() {
-			t.Error("recorded the notification of another container")
-		}
-		if err := p.Publish(t.Context(), "/tasks/oom", &eventsapi.TaskOOM{ContainerID: id}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !m.notified.Load() || m.peak.Load() != 1<<20 {
-		t.Error("notification not recorded")
 	}
 }

@@ -1,4 +1,4 @@
-package shim
+package ocibundle
 
 import (
 	"encoding/json"
@@ -65,7 +65,7 @@ func groupOf(mappings []specs.LinuxIDMapping) int {
 }
 
 func makeRoot(root string, group int) error {
-	if err := unplace(root); err != nil { // left by a shim that was killed
+	if err := unplace(root); err != nil { // left by a creation that was interrupted
 		return err
 	}
 	dir := filepath.Dir(root)
@@ -81,8 +81,8 @@ func makeRoot(root string, group int) error {
 	return os.Chmod(dir, 0o710)
 }
 
-// removeRoot unmounts a root file system and removes its mount point, if it is not in the bundle. It succeeds if there is none.
-func removeRoot(bundle string) error {
+// RemoveRoot unmounts a root file system and removes its mount point, if it is not in the bundle. It succeeds if there is none.
+func RemoveRoot(bundle string) error {
 	root, err := os.Readlink(filepath.Join(bundle, "rootfs"))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EINVAL) {
 		return nil // the bundle was removed, or it has a directory
@@ -106,8 +106,8 @@ func unplace(root string) error {
 	return nil
 }
 
-// SweepRoots removes the mount points outside of bundles, by the directory that contains them, of containers that have no bundle: the shim
-// was killed between two steps of a deletion.
+// SweepRoots removes the mount points outside of bundles, by the directory that contains them, of containers that have no bundle: a
+// deletion was interrupted.
 func SweepRoots(dir string, hasBundle func(id string) bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,4 @@
-package shim
+package ocibundle
 
 import (
 	"errors"
@@ -41,7 +41,7 @@ func TestPlace(t *testing.T) {
 		t.Errorf("got %v, %v, want mode 0710", info, err)
 	}
 	for range 2 {
-		if err := removeRoot(bundle); err != nil {
+		if err := RemoveRoot(bundle); err != nil {
 			t.Error(err)
 		}
 	}
@@ -58,7 +58,7 @@ func TestOtherRoots(t *testing.T) {
 	}
 	for _, root := range []string{"rootfs", other} {
 		bundle := rootBundle(t, root)
-		if err := errors.Join(placeRoot(bundle), removeRoot(bundle)); err != nil {
+		if err := errors.Join(placeRoot(bundle), RemoveRoot(bundle)); err != nil {
 			t.Fatal(err)
 		}
 		for _, dir := range []string{filepath.Join(bundle, "rootfs"), other} {

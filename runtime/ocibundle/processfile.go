@@ -1,4 +1,4 @@
-package shim
+package ocibundle
 
 import (
 	"bytes"
@@ -19,6 +19,12 @@ const ProcessAnnotation = "podstead.io/process"
 type Process struct {
 	Args []string `json:"args"`
 	Env  []string `json:"env"`
+}
+
+// Prepare completes the specification in a bundle with what the engine keeps elsewhere, and creates the mount point of the root file
+// system. It can be repeated.
+func Prepare(bundle string) error {
+	return errors.Join(completeProcess(bundle), placeRoot(bundle))
 }
 
 // completeProcess puts the process into the specification in a bundle, if the specification has the annotation.
@@ -65,7 +71,7 @@ func completeProcess(bundle string) error {
 	if text, err = json.Marshal(spec); err != nil {
 		return err
 	}
-	// The file keeps its mode when it is rewritten, so set it first. A shim killed in between is replaced with a new bundle.
+	// The file keeps its mode when it is rewritten, so set it first. A creation that is interrupted begins with a new bundle.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return err
 	}
@@ -83,8 +89,8 @@ func unmarshalField(spec map[string]json.RawMessage, name string, into any) erro
 	return nil
 }
 
-// ownPIDs reports whether the container of a bundle has a PID namespace of its own. It is false if the specification cannot be read.
-func ownPIDs(bundle string) bool {
+// OwnPIDs reports whether the container of a bundle has a PID namespace of its own. It is false if the specification cannot be read.
+func OwnPIDs(bundle string) bool {
 	type namespace struct{ Type, Path string }
 	var spec struct {
 		Linux struct {

@@ -1,4 +1,4 @@
-package shim
+package ocibundle
 
 import (
 	"testing"
@@ -18,7 +18,7 @@ func TestOutput(t *testing.T) {
 				nil, {ID: "0123", Image: "example.com:5000/a/b:1@sha256:c", Pod: "web", UID: "u&v", Container: "app", Restarts: "3"},
 			} {
 				want := Output{Log: path, Options: o, Stdin: in, Journal: c}
-				got, ours, err := parseOutput(want.URI().String())
+				got, ours, err := ParseOutput(want.URI().String())
 				if err != nil || !ours {
 					t.Errorf("got %v, %v", ours, err)
 				}
@@ -33,17 +33,17 @@ func TestOutput(t *testing.T) {
 		"podstead-log:///a?keep=7&max=4096", "podstead-log:///a?keep=7&max=4096&later=x", "podstead-log:///a?keep=7&max=4096&driver=x",
 	} {
 		want := Output{Log: "/a", Options: crilog.Options{MaxBytes: 4096, Keep: 7}}
-		if got, ours, err := parseOutput(text); !ours || err != nil || got != want {
+		if got, ours, err := ParseOutput(text); !ours || err != nil || got != want {
 			t.Errorf("%q: got %+v, %v, %v", text, got, ours, err)
 		}
 	}
 	for _, other := range []string{"", "/run/fifo/x", "file:///a", "binary:///b?c=d", "a%zz"} {
-		if _, ours, err := parseOutput(other); ours || err != nil {
+		if _, ours, err := ParseOutput(other); ours || err != nil {
 			t.Errorf("%q: got %v, %v", other, ours, err)
 		}
 	}
 	for _, bad := range []string{"podstead-log:///a?max=x", "podstead-log:///a?keep=1.5", "podstead-log:///a?stdin=twice"} {
-		if _, ours, err := parseOutput(bad); !ours || err == nil {
+		if _, ours, err := ParseOutput(bad); !ours || err == nil {
 			t.Errorf("%q: got %v, %v", bad, ours, err)
 		}
 	}

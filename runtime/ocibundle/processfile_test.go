@@ -1,4 +1,4 @@
-package shim
+package ocibundle
 
 import (
 	"encoding/json"
@@ -86,7 +86,7 @@ func TestOwnPIDs(t *testing.T) {
 		if tt.spec != "" {
 			write(t, filepath.Join(bundle, "config.json"), tt.spec)
 		}
-		if got := ownPIDs(bundle); got != tt.want {
+		if got := OwnPIDs(bundle); got != tt.want {
 			t.Errorf("%s: got %v", tt.spec, got)
 		}
 	}

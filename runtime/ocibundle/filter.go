@@ -1,4 +1,4 @@
-package shim
+package ocibundle
 
 import (
 	"crypto/sha256"
@@ -37,6 +37,11 @@ const (
 
 // filterStore contains the filters in a directory. Several processes can use it at the same time.
 type filterStore struct{ Dir string }
+
+// UseFilter puts the kept seccomp filter of a directory for a bundle into its specification, see [filterStore.Use].
+func UseFilter(dir, bundle, program string) (keep func(compiled string) error, err error) {
+	return filterStore{Dir: dir}.Use(bundle, program)
+}
 
 // Use puts the kept filter for a bundle into its specification. If there is none, keep is not nil: it keeps the one of the container, from
 // the file in which crun has compiled it. After an error, the specification is complete and has no filter of this package.

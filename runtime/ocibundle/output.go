@@ -1,4 +1,4 @@
-package shim
+package ocibundle
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 )
 
 // An [Output] describes where the output of a container goes, and where its standard input comes from, in the URI that the engine passes
-// to the shim of the pod. A shim keeps running when the daemon is upgraded: it ignores what it does not know.
+// to the monitor, or to the shim of the pod. Both keep running when the daemon is upgraded: they ignore what they do not know.
 
-// outputScheme marks an output that the shim writes to a log file.
+// outputScheme marks an output that is written to a log file.
 const outputScheme = "podstead-log"
 
-// Stdin is what the shim does with the standard input of a container.
+// Stdin is what the monitor does with the standard input of a container.
 type Stdin string
 
 // The kinds of standard input.
@@ -34,11 +34,11 @@ type Output struct {
 	Journal *crilog.JournalFields
 }
 
-// URI returns the standard output of the container for the shim.
+// URI returns the standard output of the container for the monitor.
 func (o Output) URI() *url.URL {
 	u := &url.URL{Scheme: outputScheme, Path: o.Log}
 	q := url.Values{}
-	// A shim of an earlier version ignores what it does not know.
+	// An earlier version ignores what it does not know.
 	for name, value := range map[string]int64{
 		"max": o.Options.MaxBytes, "keep": int64(o.Options.Keep), "lines": o.Options.Rate.Lines, "bytes": o.Options.Rate.Bytes,
 	} {
@@ -69,8 +69,8 @@ func journalFields(c *crilog.JournalFields) map[string]*string {
 	}
 }
 
-// parseOutput is the reverse of [Output.URI]. It returns false for an output with another scheme.
-func parseOutput(s string) (o Output, ok bool, err error) {
+// ParseOutput is the reverse of [Output.URI]. It returns false for an output with another scheme.
+func ParseOutput(s string) (o Output, ok bool, err error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != outputScheme {
 		return o, false, nil // containerd validates other schemes
