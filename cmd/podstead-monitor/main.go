@@ -14,4 +14,7 @@ import (
 // that cannot exit when its first thread has exited and others have not.
 func init() { runtime.LockOSThread() }
 
-func main() { os.Exit(monitor.Main(context.Background(), os.Args)) }
+// version is set with -ldflags -X main.version=...; empty: that of the build information.
+var version string
+
+func main() { os.Exit(monitor.Main(context.Background(), version, os.Args)) }
