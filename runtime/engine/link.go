@@ -66,6 +66,7 @@ type link struct {
 	containers map[string]monitor.Container
 	sandboxes  map[string]bool
 	replacing  int           // the process ID of the monitor that was asked to execute another program in place; 0: none
+	requested  bool          // that was requested, and its result is not known
 	changed    chan struct{} // closed and replaced after each change of the fields above
 }
 
@@ -640,14 +641,22 @@ func (l *link) connection(ctx context.Context) (*monitor.Client, error) {
 	return c, err
 }
 
-// ask sends a request. One that changes nothing, or that may be repeated, is sent again if the monitor was lost meanwhile.
+// ask sends a request. One that changes nothing, or that may be repeated, is sent again if the monitor was lost meanwhile. Any is sent again
+// if it was refused because the monitor is being replaced.
 func (l *link) ask(ctx context.Context, repeat bool, request func(*monitor.Client) error) error {
 	for {
 		c, err := l.connection(ctx)
 		if err != nil {
 			return err
 		}
-		if err = request(c); !errors.Is(err, monitor.ErrClosed) || !repeat {
+		err = request(c)
+		if l.isRefused(err) {
+			if err := l.until(ctx, func() bool { return l.client != c || !l.requested }); err != nil {
+				return err
+			}
+			continue
+		}
+		if !errors.Is(err, monitor.ErrClosed) || !repeat {
 			return err
 		}
 		if err := l.until(ctx, func() bool { return l.client != c }); err != nil {

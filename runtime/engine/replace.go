@@ -81,16 +81,22 @@ func (l *link) firstHello(ctx context.Context) (hello monitor.Hello, err error) 
 
 // replaceBy requests the replacement of a monitor, and returns when monitor and keeper execute the installed program.
 func (l *link) replaceBy(ctx context.Context, before monitor.Hello) error {
-	l.change(func() { l.replacing = before.PID })
-	err := l.ask(ctx, false, func(c *monitor.Client) error { return c.Replace(ctx, l.Program) })
-	if err != nil && !errors.Is(err, monitor.ErrClosed) { // closed: it may have been replaced before it was answered
+	c, err := l.connection(ctx)
+	if err != nil {
+		return err
+	}
+	l.change(func() { l.replacing, l.requested = before.PID, true })
+	defer l.change(func() { l.requested = false })
+	err = c.Replace(ctx, l.Program)
+	if err != nil && !errors.Is(err, monitor.ErrClosed) { // closed: it may have been replaced before it has answered
 		return err
 	}
 	checks := time.NewTicker(replaceCheckInterval)
 	defer checks.Stop()
+	last := errors.New("no answer of the monitor")
 	for {
 		var now monitor.Hello
-		err := l.ask(ctx, true, func(c *monitor.Client) (err error) {
+		err = l.ask(ctx, true, func(c *monitor.Client) (err error) {
 			now, err = c.Hello(ctx)
 			return err
 		})
@@ -106,12 +112,25 @@ func (l *link) replaceBy(ctx context.Context, before monitor.Hello) error {
 				return fmt.Errorf("the new monitor exited: %w: %w", err, errdefs.ErrUnavailable)
 			}
 		}
+		if ctx.Err() == nil {
+			last = err
+		}
 		select {
 		case <-checks.C:
 		case <-ctx.Done():
-			return fmt.Errorf("replace the monitor: %w: %w", ctx.Err(), err)
+			return fmt.Errorf("replace the monitor: %w: %w", ctx.Err(), last)
 		}
 	}
+}
+
+// isRefused reports whether an error is that of a request which a monitor has not carried out because it is about to be replaced.
+func (l *link) isRefused(err error) bool {
+	if _, answered := errors.AsType[*monitor.Error](err); !answered || !errdefs.IsUnavailable(err) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.requested
 }
 
 // isReplacement reports whether a monitor with this process ID was started in place of the one that was asked to be replaced.

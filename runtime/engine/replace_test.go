@@ -104,6 +104,16 @@ func (r replacing) report(t *testing.T) MonitorReplacement {
 func TestMonitorReplaced(t *testing.T) {
 	r := newReplacing(t, time.Minute, `"body":{}`, isOther)
 	r.awaitRequest(t, "replace")
+	if err := r.until(t.Context(), func() bool { return r.requested }); err != nil {
+		t.Fatal(err)
+	}
+	r.answer("delete", `"error":{"class":"Unavailable","message":"the monitor is being replaced"}`)
+	deleted := make(chan error, 1)
+	go func() {
+		deleted <- r.ask(t.Context(), false, func(c *monitor.Client) error { _, err := c.Delete(t.Context(), "c"); return err })
+	}()
+	r.awaitRequest(t, "delete")
+	r.answer("delete", `"body":{}`)
 	r.event(fmt.Sprintf(`{"kind":%q,"pid":%d}`, monitor.EventRestarted, os.Getpid()))
 	next := r.Program + ".next"
 	if err := isThisProcess(next); err != nil {
@@ -114,6 +124,9 @@ func TestMonitorReplaced(t *testing.T) {
 	}
 	if got := r.report(t); got != (MonitorReplacement{From: "v1", To: "v2"}) {
 		t.Errorf("report %+v", got)
+	}
+	if err := <-deleted; err != nil {
+		t.Errorf("a request that was refused meanwhile: %v", err)
 	}
 	r.event(fmt.Sprintf(`{"kind":%q,"pid":1}`, monitor.EventRestarted))
 	if got := <-r.reports; got.Restarted != monitorExited {
@@ -148,7 +161,7 @@ func TestReplacementFails(t *testing.T) {
 		want            string
 	}{
 		"refused": {time.Minute, "", `"error":{"class":"FailedPrecondition","message":"reads records of the formats [9]"}`, "formats [9]"},
-		"hangs":   {time.Second, "", `"body":{}`, "do not both execute"},
+		"hangs":   {5 * time.Second, "", `"body":{}`, "deadline exceeded"},
 		"program": {time.Minute, "#!/bin/sh\nexit 3\n", `"body":{}`, "exit status 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
