@@ -60,8 +60,8 @@ func (p *pod) restart(program string) (r engine.MonitorReplacement) {
 	return r
 }
 
-// A daemon whose installed monitor is another program than the running one replaces it and its keeper, in both directions. A container keeps
-// running: no line is lost, and its exit code is exact. If the installed program cannot take over, the running one stays.
+// A daemon whose installed monitor is another program than the running one replaces it and its keeper, in both directions. A container
+// keeps running: no line is lost, and its exit code is exact. If the installed program cannot take over, the running one stays.
 func TestMonitorReplaced(t *testing.T) {
 	m := newTestHost(t)
 	earlier, later := m.buildMonitor("v1"), m.buildMonitor("v2")

@@ -78,7 +78,8 @@ func reportCleared(rt Runtime, s *supervisor.Supervisor) {
 	})
 }
 
-// reportMonitor emits an event when the monitor was restarted or replaced, cannot be reached, or can be reached again, if the runtime has one.
+// reportMonitor emits an event when the monitor was restarted or replaced, cannot be reached, or can be reached again, if the runtime has
+// one.
 func reportMonitor(rt Runtime, s *supervisor.Supervisor) {
 	r, ok := rt.(interface {
 		OnMonitor(func(engine.MonitorReport))

@@ -641,8 +641,8 @@ func (l *link) connection(ctx context.Context) (*monitor.Client, error) {
 	return c, err
 }
 
-// ask sends a request. One that changes nothing, or that may be repeated, is sent again if the monitor was lost meanwhile. Any is sent again
-// if it was refused because the monitor is being replaced.
+// ask sends a request. One that changes nothing, or that may be repeated, is sent again if the monitor was lost meanwhile. Any request is
+// sent again if it was refused because the monitor is being replaced.
 func (l *link) ask(ctx context.Context, repeat bool, request func(*monitor.Client) error) error {
 	for {
 		c, err := l.connection(ctx)

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// replaceTimeout bounds the replacement of monitor and keeper. A keeper that hangs is killed in less than 45 s, and another one executes
-	// the new program.
+	// replaceTimeout bounds the replacement of monitor and keeper. A keeper that hangs is killed in less than 45 s, and the new monitor
+	// becomes the keeper.
 	replaceTimeout = 90 * time.Second
 	// replaceCheckInterval is the time between two looks at the programs that monitor and keeper execute.
 	replaceCheckInterval = 100 * time.Millisecond

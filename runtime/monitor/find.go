@@ -22,8 +22,8 @@ type Freed struct {
 }
 
 // Free replaces the monitor of a state directory that does not respond: it is killed if it was started longer than age ago, also in place
-// of another one in the same process, and its keeper starts another one. A keeper that is stopped is continued. One that has not tried to start a monitor for a minute is killed, and the
-// caller starts another one. No container is affected.
+// of another one in the same process, and its keeper starts another one. A keeper that is stopped is continued. One that has not tried to
+// start a monitor for a minute is killed, and the caller starts another one. No container is affected.
 //
 // The processes are found by their arguments, because one that hangs cannot be asked, and the credentials of the socket are those of the
 // process that created it. A pidfd makes sure that a process is the one whose arguments were read.
@@ -75,8 +75,8 @@ func (p roleProcess) hangs(started, now time.Time) bool {
 	return !started.IsZero() && min(now.Sub(started), p.age) >= idleKeeper
 }
 
-// since returns how long a monitor has run. One that was executed in place is younger than its process. If it was started in the future, the
-// clock was set back.
+// since returns how long a monitor has run. One that was executed in place is younger than its process. If it was started in the future,
+// the clock was set back.
 func (p roleProcess) since(started, now time.Time) time.Duration {
 	if now.Before(started) {
 		return p.age

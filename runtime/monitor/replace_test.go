@@ -44,7 +44,8 @@ func TestExecutes(t *testing.T) {
 	}
 }
 
-// TestAgeOfReplacedMonitor: a monitor that was executed in place a moment ago is not taken for one that hangs, although its process is older.
+// TestAgeOfReplacedMonitor: a monitor that was executed in place a moment ago is not taken for one that hangs, although its process is
+// older.
 func TestAgeOfReplacedMonitor(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct{ process, started, want time.Duration }{
