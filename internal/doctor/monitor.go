@@ -46,7 +46,7 @@ func monitorIn(ctx context.Context, dir, program string) result {
 		if err != nil {
 			installed = err.Error()
 		}
-		detail := fmt.Sprintf("version %s runs, pid %d, but %s is another program (version %s)", hello.Version, hello.PID, program, installed)
+		detail := fmt.Sprintf("version %s runs, pid %d, but %s has version %s", hello.Version, hello.PID, program, installed)
 		return result{
 			Warn, detail,
 			"restart the daemon, which replaces the monitor; podstead events shows MonitorNotReplaced with the reason if that fails",
