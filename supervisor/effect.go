@@ -20,6 +20,8 @@ import (
 const (
 	// effectTimeout applies to all effects except pulls and hooks. The runtime ends a pull that makes no progress.
 	effectTimeout = 2 * time.Minute
+	// removeWait bounds how long a removal waits for the disk: pods that shut down one after the other wait for each removal.
+	removeWait = 500 * time.Millisecond
 	// signalTimeout is shorter, because the next signal waits for it.
 	signalTimeout = 10 * time.Second
 	// cleanupTimeout is the time for an effect to return after its context is done. After that it is abandoned.
@@ -67,8 +69,9 @@ func newEffects(sh *shared, uid string, pod *atomic.Pointer[spec.Pod], m mailbox
 	}
 }
 
-// start carries out an action in the background. Starts of sandboxes and containers wait until the state is saved. Stops and removals
-// do not. The pod has the containers as the action needs them. The address is that of the pod, for hooks.
+// start carries out an action in the background. Starts and removals of sandboxes and containers wait until the state is saved: without it
+// the exit of a container that was removed would be unknown after a kill of the daemon. Removals wait for [removeWait] at most, and stops do
+// not wait. The pod has the containers as the action needs them. The address is that of the pod, for hooks.
 func (e *effects) start(ctx context.Context, a lifecycle.Action, pod *spec.Pod, address string, saved *state.Write) {
 	if lifecycle.RecordOnly(a) {
 		return
@@ -179,14 +182,17 @@ func (e *effects) perform(ctx context.Context, a lifecycle.Action, pod *spec.Pod
 	case lifecycle.KillContainer:
 		return r, e.shared.runtime.KillContainer(ctx, e.uid, a.Ref)
 	case lifecycle.RemoveContainer:
+		saved.Wait(ctx, removeWait)
 		return r, e.shared.runtime.RemoveContainer(ctx, e.uid, pod, a.Ref)
 	case lifecycle.RemoveSandbox:
+		saved.Wait(ctx, removeWait)
 		return r, e.shared.runtime.RemoveSandbox(ctx, e.uid, a.Sandbox)
 	case lifecycle.CollectPod:
 		return r, e.shared.runtime.CollectPod(ctx, e.uid, pod)
 	case lifecycle.RebootHost:
 		return r, e.reboot(ctx, pod.Name)
 	case lifecycle.RemovePod:
+		saved.Wait(ctx, removeWait)
 		return r, e.shared.runtime.RemovePod(ctx, e.uid, pod)
 	}
 	return r, fmt.Errorf("no effect for %T", a)

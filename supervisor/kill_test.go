@@ -1,6 +1,10 @@
 package supervisor_test
 
 import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +14,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // TestKillEvent expects the grace period that a container exceeded in the event of its kill.
@@ -76,6 +81,61 @@ func TestKillEvent(t *testing.T) {
 					t.Errorf("kills: %+v; want one with the message %q and the grace period %q", kills, test.want, test.grace)
 				}
 			})
+		})
+	}
+}
+
+// TestExitIsSavedBeforeRemoval expects the exits of containers on the disk before these are removed, since a daemon that is killed meanwhile
+// finds them nowhere else. A disk that hangs delays a removal, and does not prevent it.
+func TestExitIsSavedBeforeRemoval(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var (
+				m        *machine
+				mu       sync.Mutex
+				removals []string
+				early    error
+			)
+			m = newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+				if !strings.HasPrefix(c.Method, "Remove") {
+					return nil
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				removals = append(removals, c.Method)
+				saved, _, _ := m.disk.Load()
+				for _, p := range saved {
+					for _, ref := range p.Facts.Live() {
+						if c.Method != "RemoveContainer" || ref == (lifecycle.Ref{Container: c.Container, Attempt: c.Attempt}) {
+							early = errors.Join(early, errors.New(c.Method+" before the exit of "+ref.Container+" is saved"))
+						}
+					}
+				}
+				return nil
+			}})
+			m.start()
+			m.add(pod("p", spec.RestartAlways, "sleep 100000", "sleep 3; exit 1"))
+			time.Sleep(time.Minute) // with restarts
+			if hangs {
+				hang := make(chan struct{})
+				m.disk.mu.Lock()
+				m.disk.hang = hang
+				m.disk.mu.Unlock()
+				defer close(hang)
+			}
+			if err := m.Stop(t.Context(), "p", supervisor.StopOptions{Delete: true, By: "test"}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Minute)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if !hangs && early != nil {
+				t.Error(early)
+			}
+			if all := strings.Join(removals, " "); !strings.Contains(all, "RemoveSandbox") && !strings.Contains(all, "RemovePod") {
+				t.Errorf("removals %q, the disk hangs: %t", all, hangs)
+			}
 		})
 	}
 }

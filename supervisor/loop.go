@@ -56,6 +56,7 @@ type loop struct {
 	dirty         bool      // the facts must be saved before anything is started
 	checkpointDue bool      // the facts have something for the checkpoint
 	pulling       map[string]lifecycle.Progress
+	saved         *state.Write      // the newest write of the state; nil: there was none
 	savedAt, read lifecycle.Instant // when the newest write was scheduled, and the newest reading of the clock
 	redefined     bool              // the runtime does not have the newest definition of a pod that runs
 	health        health
@@ -278,9 +279,11 @@ func (l *loop) reconcile(ctx context.Context, now lifecycle.Instant) (sleep time
 		if len(d.Actions) > 0 {
 			continue
 		}
-		saved := l.save(now)
+		if saved := l.save(now); saved != nil {
+			l.saved = saved
+		}
 		for _, a := range actions {
-			l.effects.start(ctx, a, podOf(l.fullPod.Load(), l.facts, a), address(l.pod, l.facts), saved)
+			l.effects.start(ctx, a, podOf(l.fullPod.Load(), l.facts, a), address(l.pod, l.facts), l.awaited(a))
 		}
 		if l.redefined {
 			l.redefined = false
@@ -295,6 +298,17 @@ func (l *loop) reconcile(ctx context.Context, now lifecycle.Instant) (sleep time
 		return sleep, d.Removed
 	}
 	panic(fmt.Sprintf("no fixed point after %d decisions, last action %T", maxDecisions, actions[len(actions)-1]))
+}
+
+// awaited returns the write that an action waits for. Removals do not wait for a disk that hangs or fails.
+func (l *loop) awaited(a lifecycle.Action) *state.Write {
+	switch a.(type) {
+	case lifecycle.RemoveContainer, lifecycle.RemoveSandbox, lifecycle.RemovePod:
+		if l.health.writeErr != nil {
+			return nil
+		}
+	}
+	return l.saved
 }
 
 // issue folds that an action is issued, and emits its event.

@@ -50,6 +50,8 @@ type env struct {
 	applier *applier
 	write   atomic.Pointer[func(context.Context) error] // called before each write of content, if not nil
 	open    atomic.Pointer[func(context.Context) error] // called before content is opened, if not nil
+	// update is called with the name of an image before its record is updated, if not nil.
+	update atomic.Pointer[func(context.Context, string) error]
 }
 
 // newEnv returns an env and a context with its namespace, which is cancelled after the test.
@@ -76,7 +78,7 @@ func newEnv(t *testing.T, opts image.Options) (context.Context, *env) {
 	w.applier.content = w.db.ContentStore()
 	w.client, err = containerd.New("", containerd.WithServices(
 		containerd.WithContentStore(slowContent{w.db.ContentStore(), w}),
-		containerd.WithImageStore(collectingImages{metadata.NewImageStore(w.db), w.db}),
+		containerd.WithImageStore(collectingImages{metadata.NewImageStore(w.db), w}),
 		containerd.WithSnapshotters(w.db.Snapshotters()),
 		containerd.WithLeasesService(collectingLeases{metadata.NewLeaseManager(w.db), w.db}),
 		containerd.WithDiffService(w.applier),
@@ -321,7 +323,16 @@ func (a *applier) counts() (applied, synced int) {
 // collectingImages and collectingLeases run the garbage collector on synchronous deletions, as containerd's services do.
 type collectingImages struct {
 	images.Store
-	db *metadata.DB
+	w *env
+}
+
+func (c collectingImages) Update(ctx context.Context, i images.Image, fields ...string) (images.Image, error) {
+	if before := c.w.update.Load(); before != nil {
+		if err := (*before)(ctx, i.Name); err != nil {
+			return images.Image{}, err
+		}
+	}
+	return c.Store.Update(ctx, i, fields...)
 }
 
 func (c collectingImages) Delete(ctx context.Context, name string, opts ...images.DeleteOpt) error {
@@ -333,7 +344,7 @@ func (c collectingImages) Delete(ctx context.Context, name string, opts ...image
 	}
 	err := c.Store.Delete(ctx, name, opts...)
 	if err == nil && o.Synchronous {
-		_, err = c.db.GarbageCollect(ctx)
+		_, err = c.w.db.GarbageCollect(ctx)
 	}
 	return err
 }

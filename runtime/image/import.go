@@ -336,17 +336,22 @@ func (s *Store) complete(ctx context.Context, rec images.Image, t *tree) (Image,
 	return s.describe(ctx, rec)
 }
 
-// name creates the record, or updates an existing one to this image.
+// name creates the record, or updates an existing one to this image. One that is removed in between is created.
 func (s *Store) name(ctx context.Context, rec images.Image) (images.Image, error) {
 	is := s.client.ImageService()
-	updated, err := is.Create(ctx, rec)
-	if errdefs.IsAlreadyExists(err) {
-		updated, err = is.Update(ctx, rec)
+	for {
+		updated, err := is.Create(ctx, rec)
+		if errdefs.IsAlreadyExists(err) {
+			updated, err = is.Update(ctx, rec)
+			if errdefs.IsNotFound(err) && ctx.Err() == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return rec, err
+		}
+		return updated, nil
 	}
-	if err != nil {
-		return rec, err
-	}
-	return updated, nil
 }
 
 // cancelled returns a reader that fails after ctx is cancelled. The importer checks the context only between files, and a file

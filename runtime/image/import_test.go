@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -315,5 +316,28 @@ func TestImageWithoutLayers(t *testing.T) {
 	}
 	if img, err := w.scope.Ensure(ctx, "empty:1", "", nil); err != nil || img.Snapshot != "" {
 		t.Errorf("%+v, %v", img, err)
+	}
+}
+
+// TestImportWhileRemoved imports an image whose record is removed between the attempts to create and to update it.
+func TestImportWhileRemoved(t *testing.T) {
+	ctx, w := newEnv(t, image.Options{})
+	var buf bytes.Buffer
+	if err := ocitar.WriteOCI(&buf, sample("localhost/shop:1", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Import(ctx, bytes.NewReader(buf.Bytes())); err != nil {
+		t.Fatal(err)
+	}
+	removals := 0
+	remove := func(ctx context.Context, name string) error {
+		if removals++; removals > 2 {
+			return nil
+		}
+		return w.client.ImageService().Delete(ctx, name)
+	}
+	w.update.Store(&remove)
+	if list, err := w.store.Import(ctx, &buf); err != nil || removals == 0 || !slices.Equal(names(list), []string{"localhost/shop:1"}) {
+		t.Errorf("imported %q after %d removals: %v", names(list), removals, err)
 	}
 }

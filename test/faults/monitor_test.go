@@ -23,7 +23,6 @@ import (
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/monitor"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -53,14 +52,11 @@ type monitored struct {
 	// the pod churn was created, and the monitor was replaced.
 	crashes, commands, bursts, creations, replacements int
 	churns                                             bool // the pod churn exists
-	both                                               bool // the daemon was killed, too
-	// unknown are the exits of deleted containers that are not known, by the sequence numbers of their events.
-	unknown map[uint64]bool
 }
 
 func newMonitored(t *testing.T) *monitored {
 	t.Helper()
-	m := &monitored{fixture: newFixture(t), r: rig.Seeded(t), unknown: map[uint64]bool{}}
+	m := &monitored{fixture: newFixture(t), r: rig.Seeded(t)}
 	m.marks = filepath.Join(m.Dir, "marks")
 	m.Check(os.Mkdir(m.marks, 0o755))
 	m.Env = append(m.Env, "PODSTEAD_CONTAINER_LOG_MAX_SIZE=256Ki", "PODSTEAD_CONTAINER_LOG_MAX_FILES=1000")
@@ -102,7 +98,6 @@ func (m *monitored) marked(name string, want int) (lines int) {
 // kill kills the monitor, and the daemon with it if both is set. It returns when another one of each runs.
 func (m *monitored) kill(both bool) {
 	m.Helper()
-	m.both = both
 	victims := []int{m.holder()}
 	if both {
 		daemon, err := m.DaemonPID(m.Ctx())
@@ -299,10 +294,7 @@ func (m *monitored) delete() (finish func()) {
 		_ = cmd.Wait() // it is repeated
 		for e, err := range m.Client().Events(m.Ctx(), &client.EventQuery{Pod: "churn"}) {
 			m.Check(err)
-			if m.both && e.Fields["reason"] == string(lifecycle.ReasonStatusUnknown) {
-				m.unknown[e.Seq] = true // the daemon had removed the container, and was killed before it has saved the exit
-			}
-			if (e.Kind == api.EventContainerFailed || e.Kind == api.EventContainerKilled) && !m.unknown[e.Seq] {
+			if e.Kind == api.EventContainerFailed || e.Kind == api.EventContainerKilled {
 				m.Errorf("a container that exits with 0 did not: %+v", e)
 			}
 		}
@@ -344,7 +336,6 @@ func TestMonitorKilled(t *testing.T) {
 	}
 	t.Logf("%d kills of the monitor and %d of both in %v, with %d commands, %d exits, %d bursts of lines, %d creations, %d replacements",
 		alone, together, time.Since(begun).Round(time.Second), m.commands, m.crashes, m.bursts, m.creations, m.replacements)
-	t.Logf("%d exits of deleted containers are unknown", len(m.unknown))
 	for name := range steady {
 		if diff := cmp.Diff(was[name], m.running(name)); diff != "" || m.initOf(name) != pids[name] {
 			t.Errorf("the container of %s has process %d, had %d: %s", name, m.initOf(name), pids[name], diff)
