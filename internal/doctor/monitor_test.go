@@ -63,7 +63,7 @@ func TestMonitor(t *testing.T) {
 		accepted <- c
 	}()
 	r := monitorIn(t.Context(), dir, other)
-	if r.grade != Warn || r.hint == "" || !strings.Contains(r.detail, "version v1 runs") || !strings.Contains(r.detail, other+" has version v2") {
+	if r.grade != Warn || r.hint == "" || !strings.Contains(r.detail, "v1 runs") || !strings.Contains(r.detail, other+" has version v2") {
 		t.Errorf("another program: %s %q with hint %q", r.grade, r.detail, r.hint)
 	}
 	_ = (<-accepted).Close()
