@@ -147,4 +147,6 @@ const (
 	EventMonitorRestarted         EventKind = "MonitorRestarted"
 	EventMonitorUnavailable       EventKind = "MonitorUnavailable"
 	EventMonitorAvailable         EventKind = "MonitorAvailable"
+	EventMonitorReplaced          EventKind = "MonitorReplaced"
+	EventMonitorNotReplaced       EventKind = "MonitorNotReplaced"
 )

@@ -425,6 +425,18 @@ func troubleEvents() []EventEntry {
 			nil, true,
 		},
 		{EventMonitorAvailable, "MonitorAvailable", normal, "Monitor available again", nil, nil, true},
+		{
+			EventMonitorReplaced, "MonitorReplaced", normal,
+			"Monitor of version {from} replaced by version {to}, containers kept running",
+			[]string{"from", "to"},
+			nil, true,
+		},
+		{
+			EventMonitorNotReplaced, "MonitorNotReplaced", warning,
+			"Monitor of version {from} not replaced by the installed program, containers keep running: {error}",
+			[]string{"from", "error"},
+			nil, true,
+		},
 		// repeated
 		{
 			EventLogsRemoved, "LogsRemoved", warning,
@@ -515,6 +527,8 @@ var messageIDs = map[string]string{
 	"LifecycleHTTPFallback":           "5f6d79eefc1a47d886ae7c61e2594bfa",
 	"LogsRemoved":                     "baa114fe25cb47b8be3ce39b5ab30ada",
 	"MonitorAvailable":                "a2da50a1a49b40838befbb490c7da552",
+	"MonitorNotReplaced":              "51201316ead0ee4668e01697c88a652b",
+	"MonitorReplaced":                 "ad500a8c0835953dfd90643c93e398c8",
 	"MonitorResponding":               "f9d14bdee8434c1583fa5272794df541",
 	"MonitorRestarted":                "dec2c088bee642af878155f6d7c3c8da",
 	"MonitorUnavailable":              "d84b54af54e8462e81d90471806ec139",

@@ -70,8 +70,8 @@ func newEffects(sh *shared, uid string, pod *atomic.Pointer[spec.Pod], m mailbox
 }
 
 // start carries out an action in the background. Starts and removals of sandboxes and containers wait until the state is saved: without it
-// the exit of a container that was removed would be unknown after a kill of the daemon. Removals wait for [removeWait] at most, and stops do
-// not wait. The pod has the containers as the action needs them. The address is that of the pod, for hooks.
+// the exit of a container that was removed would be unknown after a kill of the daemon. Removals wait for [removeWait] at most, and stops
+// do not wait. The pod has the containers as the action needs them. The address is that of the pod, for hooks.
 func (e *effects) start(ctx context.Context, a lifecycle.Action, pod *spec.Pod, address string, saved *state.Write) {
 	if lifecycle.RecordOnly(a) {
 		return

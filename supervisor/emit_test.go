@@ -93,6 +93,7 @@ var elsewhere = []api.EventKind{
 	api.EventPodEscalated, api.EventRebootRequested, api.EventRebootHeldBack, api.EventRebootFailed,
 	api.EventImageRemoved, api.EventImageGCFailed, api.EventFreeDiskSpaceFailed, api.EventDiskSpaceAvailable, api.EventLogsRemoved,
 	api.EventCgroupCleared, api.EventMonitorRestarted, api.EventMonitorUnavailable, api.EventMonitorAvailable,
+	api.EventMonitorReplaced, api.EventMonitorNotReplaced,
 }
 
 // TestEveryKindIsEmitted emits each kind of the event table, and checks the causes.

@@ -85,8 +85,8 @@ func TestKillEvent(t *testing.T) {
 	}
 }
 
-// TestExitIsSavedBeforeRemoval expects the exits of containers on the disk before these are removed, since a daemon that is killed meanwhile
-// finds them nowhere else. A disk that hangs delays a removal, and does not prevent it.
+// TestExitIsSavedBeforeRemoval expects the exits of containers on the disk before these are removed, since a daemon that is killed
+// meanwhile finds them nowhere else. A disk that hangs delays a removal, and does not prevent it.
 func TestExitIsSavedBeforeRemoval(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

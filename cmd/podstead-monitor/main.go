@@ -15,9 +15,12 @@ import (
 // that cannot exit when its first thread has exited and others have not.
 func init() { runtime.LockOSThread() }
 
+// version is set with -ldflags -X main.version=...; empty: that of the build information.
+var version string
+
 func main() {
 	if pause.Invoked(os.Args) {
 		os.Exit(pause.Main())
 	}
-	os.Exit(monitor.Main(context.Background(), os.Args))
+	os.Exit(monitor.Main(context.Background(), version, os.Args))
 }

@@ -78,7 +78,8 @@ func reportCleared(rt Runtime, s *supervisor.Supervisor) {
 	})
 }
 
-// reportMonitor emits an event when the monitor was restarted, cannot be reached, or can be reached again, if the runtime has one.
+// reportMonitor emits an event when the monitor was restarted or replaced, cannot be reached, or can be reached again, if the runtime has
+// one.
 func reportMonitor(rt Runtime, s *supervisor.Supervisor) {
 	r, ok := rt.(interface {
 		OnMonitor(func(engine.MonitorReport))
@@ -96,6 +97,10 @@ func monitorEvent(m engine.MonitorReport, at time.Time) event.Event {
 		return event.New(api.EventMonitorRestarted, at, "", event.Fields{"cause": m.Restarted})
 	case m.Unavailable != nil:
 		return event.New(api.EventMonitorUnavailable, at, "", event.Fields{"error": m.Unavailable.Error()})
+	case m.Replaced != nil && m.Replaced.Err != nil:
+		return event.New(api.EventMonitorNotReplaced, at, "", event.Fields{"from": m.Replaced.From, "error": m.Replaced.Err.Error()})
+	case m.Replaced != nil:
+		return event.New(api.EventMonitorReplaced, at, "", event.Fields{"from": m.Replaced.From, "to": m.Replaced.To})
 	}
 	return event.New(api.EventMonitorAvailable, at, "", nil)
 }

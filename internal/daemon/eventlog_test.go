@@ -72,6 +72,14 @@ func TestMonitorEvent(t *testing.T) {
 			"Monitor unavailable, retrying; containers keep running without supervision: no file",
 		},
 		{engine.MonitorReport{Available: true}, "Monitor available again"},
+		{
+			engine.MonitorReport{Replaced: &engine.MonitorReplacement{From: "v1", To: "v2"}},
+			"Monitor of version v1 replaced by version v2, containers kept running",
+		},
+		{
+			engine.MonitorReport{Replaced: &engine.MonitorReplacement{From: "v1", To: "v2", Err: errors.New("it exited")}},
+			"Monitor of version v1 not replaced by the installed program, containers keep running: it exited",
+		},
 	} {
 		if e := monitorEvent(test.report, time.Now()); e.Message != test.want || e.Pod != "" {
 			t.Errorf("%+v, want message %q without a pod", e, test.want)

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
 	"github.com/podstead/podstead/internal/config"
@@ -39,6 +40,17 @@ func monitorIn(ctx context.Context, dir, program string) result {
 	hello, err := client.Hello(ctx)
 	if err != nil {
 		return result{Warn, err.Error(), "try again in 20 s: the daemon replaces a monitor that does not respond; the log is " + log}
+	}
+	if same, err := hello.Executes(program); err == nil && !same {
+		installed, err := monitor.VersionOf(ctx, program)
+		if err != nil {
+			installed = err.Error()
+		}
+		detail := fmt.Sprintf("version %s runs, pid %d, but %s has version %s", hello.Version, hello.PID, program, installed)
+		return result{
+			Warn, detail,
+			"restart the daemon, which replaces the monitor; podstead events shows MonitorNotReplaced with the reason if that fails",
+		}
 	}
 	return ok("%s, running, version %s, pid %d, starts since boot: %d", program, hello.Version, hello.PID, hello.Monitors)
 }

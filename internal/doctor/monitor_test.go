@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -49,5 +50,21 @@ func TestMonitor(t *testing.T) {
 		accepted <- c
 	}()
 	want(t.Context(), OK, program+", running, version v1, pid 7, starts since boot: 3")
+	_ = (<-accepted).Close()
+
+	other := filepath.Join(t.TempDir(), "podstead-monitor") // this process is the monitor
+	if err := os.WriteFile(other, []byte("#!/bin/sh\necho '{\"version\":\"v2\"}'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		c, _ := listener.AcceptUnix()
+		_, _ = c.Read(make([]byte, 1000))
+		_, _ = fmt.Fprintf(c, `{"id":1,"body":{"version":"v1","pid":%d,"keeper":%d,"monitors":3}}`, os.Getpid(), os.Getpid())
+		accepted <- c
+	}()
+	r := monitorIn(t.Context(), dir, other)
+	if r.grade != Warn || r.hint == "" || !strings.Contains(r.detail, "v1 runs") || !strings.Contains(r.detail, other+" has version v2") {
+		t.Errorf("another program: %s %q with hint %q", r.grade, r.detail, r.hint)
+	}
 	_ = (<-accepted).Close()
 }

@@ -65,6 +65,8 @@ type link struct {
 	roles      []int           // the process IDs of its keeper and of it
 	containers map[string]monitor.Container
 	sandboxes  map[string]bool
+	replacing  int           // the process ID of the monitor that was asked to execute another program in place; 0: none
+	requested  bool          // that was requested, and its result is not known
 	changed    chan struct{} // closed and replaced after each change of the fields above
 }
 
@@ -80,6 +82,8 @@ type linkOptions struct {
 	UnavailableAfter time.Duration
 	// commands are those that were prepared; nil: none are.
 	commands *commands
+	// ReplaceTimeout is replaceTimeout in tests; 0: the constant.
+	ReplaceTimeout time.Duration
 }
 
 // MonitorReport is a change of the monitor. One field is set.
@@ -87,6 +91,7 @@ type MonitorReport struct {
 	Restarted   string // why the monitor was started again
 	Unavailable error  // why the monitor cannot be reached, which is tried again
 	Available   bool   // it can be reached again
+	Replaced    *MonitorReplacement
 }
 
 // openLink connects to the monitor, which is started if there is none. It returns when the monitor is connected to, or cannot be reached
@@ -164,6 +169,7 @@ func (l *link) shutdown(ctx context.Context) error {
 // run maintains the connection until ctx ends.
 func (l *link) run(ctx context.Context) {
 	defer close(l.ended)
+	go l.replace(ctx) // a disk that does not respond does not delay anything
 	for l.connect(ctx) == nil {
 		l.follow(ctx)
 		if ctx.Err() != nil {
@@ -439,6 +445,9 @@ func (l *link) apply(ctx context.Context, e monitor.Event) {
 		l.commands.forget(e.Container, e.Exec)
 		l.change(func() { l.forget(e.Container, e.Exec) })
 	case monitor.EventRestarted:
+		if l.isReplacement(e.PID) {
+			return // replace reports it
+		}
 		cause := cmp.Or(l.cause, monitorExited)
 		l.cause = ""
 		l.Log.WarnContext(ctx, "the monitor was started again, containers kept running", slog.String("cause", cause))
@@ -645,14 +654,22 @@ func (l *link) connection(ctx context.Context) (*monitor.Client, error) {
 	return c, err
 }
 
-// ask sends a request. One that changes nothing, or that may be repeated, is sent again if the monitor was lost meanwhile.
+// ask sends a request. One that changes nothing, or that may be repeated, is sent again if the monitor was lost meanwhile. Any request is
+// sent again if it was refused because the monitor is being replaced.
 func (l *link) ask(ctx context.Context, repeat bool, request func(*monitor.Client) error) error {
 	for {
 		c, err := l.connection(ctx)
 		if err != nil {
 			return err
 		}
-		if err = request(c); !errors.Is(err, monitor.ErrClosed) || !repeat {
+		err = request(c)
+		if l.isRefused(err) {
+			if err := l.until(ctx, func() bool { return l.client != c || !l.requested }); err != nil {
+				return err
+			}
+			continue
+		}
+		if !errors.Is(err, monitor.ErrClosed) || !repeat {
 			return err
 		}
 		if err := l.until(ctx, func() bool { return l.client != c }); err != nil {

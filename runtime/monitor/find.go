@@ -21,9 +21,9 @@ type Freed struct {
 	Keepers  int // that were continued (SIGCONT) or killed
 }
 
-// Free replaces the monitor of a state directory that does not respond: it is killed if it was started longer than age ago, and its keeper
-// starts another one. A keeper that is stopped is continued. One that has not tried to start a monitor for a minute is killed, and the
-// caller starts another one. No container is affected.
+// Free replaces the monitor of a state directory that does not respond: it is killed if it was started longer than age ago, also in place
+// of another one in the same process, and its keeper starts another one. A keeper that is stopped is continued. One that has not tried to
+// start a monitor for a minute is killed, and the caller starts another one. No container is affected.
 //
 // The processes are found by their arguments, because one that hangs cannot be asked, and the credentials of the socket are those of the
 // process that created it. A pidfd makes sure that a process is the one whose arguments were read.
@@ -34,19 +34,19 @@ func Free(dir string, age time.Duration) (f Freed) {
 			closeAll(p.pidfd)
 		}
 	}()
+	var started time.Time // zero: not known
+	if lock, err := os.Stat(filepath.Join(dir, lockFile)); err == nil {
+		started = lock.ModTime()
+	}
 	monitors := 0
 	for _, p := range found {
 		if p.role != roleMonitor {
 			continue
 		}
 		monitors++
-		if p.age >= age && p.signal(unix.SIGKILL) {
+		if p.since(started, time.Now()) >= age && p.signal(unix.SIGKILL) {
 			f.Monitors++
 		}
-	}
-	started := time.Now()
-	if lock, err := os.Stat(filepath.Join(dir, lockFile)); err == nil {
-		started = lock.ModTime()
 	}
 	for _, p := range found {
 		switch {
@@ -72,7 +72,16 @@ type roleProcess struct {
 
 // hangs reports whether a keeper without a monitor hangs. It has started, or tried to start, the last one at a time.
 func (p roleProcess) hangs(started, now time.Time) bool {
-	return min(now.Sub(started), p.age) >= idleKeeper
+	return !started.IsZero() && min(now.Sub(started), p.age) >= idleKeeper
+}
+
+// since returns how long a monitor has run. One that was executed in place is younger than its process. If it was started in the future,
+// the clock was set back.
+func (p roleProcess) since(started, now time.Time) time.Duration {
+	if now.Before(started) {
+		return p.age
+	}
+	return min(now.Sub(started), p.age)
 }
 
 // signal sends a signal. It reports whether the process existed.

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,6 +50,7 @@ type programVersion struct {
 // options are the arguments of keeper and monitor.
 type options struct {
 	role, dir string
+	version   string        // of this program
 	cgroup    string        // that the keeper joins, relative to the root of the hierarchies; empty: that of its starter
 	score     *int          // the OOM score of the starter; nil: this process has it
 	protected bool          // this process has the protected score
@@ -56,14 +58,16 @@ type options struct {
 	replaced  string        // the program that this monitor was executed from in place, which the keeper must execute too
 }
 
-// Main is the main function of the program, which is also the pause process of sandboxes. It returns the exit code.
-func Main(ctx context.Context, args []string) int {
+// Main is the main function of the program, which is also the pause process of sandboxes. The version is that of the program; empty: it is
+// in the build information. It returns the exit code.
+func Main(ctx context.Context, version string, args []string) int {
 	if pause.Invoked(args) {
 		return pause.Main()
 	}
 	o, err := parse(args)
+	o.version = cmp.Or(version, buildVersion())
 	if err == nil && o.role == roleVersion {
-		err = json.NewEncoder(os.Stdout).Encode(programVersion{Version: version(), Format: Format, Reads: reads})
+		err = json.NewEncoder(os.Stdout).Encode(programVersion{Version: o.version, Format: Format, Reads: reads})
 	} else if err == nil {
 		err = run(ctx, o)
 	}
@@ -103,8 +107,8 @@ func parse(args []string) (o options, err error) {
 	return o, nil
 }
 
-// version returns the version of the program from its build information.
-func version() string {
+// buildVersion returns the version of the program from its build information.
+func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "(devel)"

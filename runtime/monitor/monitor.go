@@ -114,6 +114,9 @@ func runMonitor(o options, signals chan os.Signal, base func() context.Context) 
 	debug.SetGCPercent(gcPercent)
 	runtime.GOMAXPROCS(2)
 	setInherited([]int{linkFD, lockFD}, false)
+	if o.replaced != "" {
+		_ = unix.Futimes(lockFD, nil) // the process is older than this monitor; see Free
+	}
 	m := &Monitor{
 		o: o, base: base, started: time.Now(), active: time.Now(), jobs: map[*job]struct{}{}, held: map[string]int{},
 		connections: map[*connection]struct{}{}, containers: map[string]*container{}, sandboxes: map[string]*sandboxState{},

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -51,22 +54,91 @@ func (m *Monitor) serveReplace(c *connection, q request, r replacement) error {
 
 // checkProgram returns an error for a program that cannot take over from this one.
 func checkProgram(ctx context.Context, program string) error {
-	command := exec.CommandContext(ctx, program, roleVersion)
-	command.WaitDelay = time.Second
-	var output bytes.Buffer
-	command.Stdout = &output
-	if err := command.Run(); err != nil {
+	v, err := askVersion(ctx, program)
+	if err != nil {
 		return errorf(ClassPrecondition, "replace the monitor by %s: %v", program, err)
-	}
-	var v programVersion
-	if err := json.Unmarshal(output.Bytes(), &v); err != nil {
-		return errorf(ClassPrecondition, "replace the monitor by %s: unexpected answer to %q: %v", program, roleVersion, err)
 	}
 	if !slices.Contains(v.Reads, Format) {
 		return errorf(ClassPrecondition, "replace the monitor by %s: version %s reads records of the formats %v, but not %d",
 			program, v.Version, v.Reads, Format)
 	}
 	return nil
+}
+
+// askVersion asks a program for its version.
+func askVersion(ctx context.Context, program string) (v programVersion, err error) {
+	command := exec.CommandContext(ctx, program, roleVersion)
+	command.WaitDelay = time.Second
+	var output bytes.Buffer
+	command.Stdout = &output
+	if err := command.Run(); err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(output.Bytes(), &v); err != nil {
+		return v, fmt.Errorf("unexpected answer to %q: %w", roleVersion, err)
+	}
+	return v, nil
+}
+
+// VersionOf returns the version of a program that is podstead-monitor.
+func VersionOf(ctx context.Context, program string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	v, err := askVersion(ctx, program)
+	if err != nil {
+		return "", fmt.Errorf("version of %s: %w", program, err)
+	}
+	return v.Version, nil
+}
+
+// Executes reports whether monitor and keeper execute a program. The files are compared, since builds for development have no version.
+func (h Hello) Executes(program string) (bool, error) {
+	for _, pid := range []int{h.PID, h.Keeper} {
+		same, err := sameContent("/proc/"+strconv.Itoa(pid)+"/exe", program)
+		if !same || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// sameContent reports whether two files have the same content.
+func sameContent(one, other string) (bool, error) {
+	var files [2]*os.File
+	var infos [2]os.FileInfo
+	for i, path := range []string{one, other} {
+		f, err := os.Open(path)
+		if err != nil {
+			return false, err
+		}
+		defer f.Close()
+		if infos[i], err = f.Stat(); err != nil {
+			return false, err
+		}
+		files[i] = f
+	}
+	if os.SameFile(infos[0], infos[1]) {
+		return true, nil
+	}
+	if infos[0].Size() != infos[1].Size() {
+		return false, nil
+	}
+	var parts [2][64 << 10]byte
+	for {
+		var n [2]int
+		for i, f := range files {
+			var err error
+			if n[i], err = io.ReadFull(f, parts[i][:]); err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
+				return false, err
+			}
+		}
+		if !bytes.Equal(parts[0][:n[0]], parts[1][:n[1]]) {
+			return false, nil
+		}
+		if n[0] == 0 {
+			return true, nil
+		}
+	}
 }
 
 // replaceWhenIdle replaces the monitor when nothing is in progress, or at the end of the timeout.

@@ -54,7 +54,7 @@ func (m *Monitor) dispatch(c *connection, q request, files []*os.File) error {
 	switch q.Op {
 	case opHello:
 		c.answer(q.ID, Hello{
-			Version: version(), Format: Format, PID: os.Getpid(), Keeper: keeperPID(), Started: m.started, Monitors: m.count,
+			Version: m.o.version, Format: Format, PID: os.Getpid(), Keeper: keeperPID(), Started: m.started, Monitors: m.count,
 			Sequence: m.sequence,
 		}, nil)
 	case opList:

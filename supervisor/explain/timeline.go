@@ -110,11 +110,13 @@ var onPod = map[api.EventKind]bool{
 	api.EventMonitorRestarted:    true,
 	api.EventMonitorUnavailable:  true,
 	api.EventMonitorAvailable:    true,
+	api.EventMonitorNotReplaced:  true,
 }
 
 // onHost are the kinds of events without a pod that concern all pods.
 var onHost = map[api.EventKind]bool{
 	api.EventMonitorRestarted: true, api.EventMonitorUnavailable: true, api.EventMonitorAvailable: true,
+	api.EventMonitorReplaced: true, api.EventMonitorNotReplaced: true,
 }
 
 // restartsAll are the kinds of events after which all containers of a pod start again.

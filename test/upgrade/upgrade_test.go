@@ -23,7 +23,7 @@ import (
 )
 
 // TestUpgradeAndDowngrade replaces the previous version by the current one and by itself again, while pods run. No container restarts, no
-// probe flips, no line of a log is lost. The daemon of each version works with the monitor of the other.
+// probe flips, no line of a log is lost. The running monitor is replaced too, by a daemon that does so.
 func TestUpgradeAndDowngrade(t *testing.T) {
 	previous, s := buildPrevious(t), newServers(t)
 	h := newHost(t, previous)
@@ -33,6 +33,7 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 	before, events := h.look(old), h.events(old)
 
 	h.upgrade(current(t))
+	h.runsInstalledMonitor()
 	h.probing(s)
 	h.check(l, old)
 	h.unchanged("after the upgrade", old, before, events)
@@ -45,6 +46,9 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 	h.addFields(all)
 	h.install(previous)
 	h.MustRun("get")
+	if replacesMonitor(t, previous) { // otherwise it uses the monitor of the current version
+		h.runsInstalledMonitor()
+	}
 	h.probing(s)
 	h.check(l, all)
 	h.unchanged("after the downgrade", all, before, events)
@@ -52,6 +56,7 @@ func TestUpgradeAndDowngrade(t *testing.T) {
 	h.operate("new-", l)
 
 	h.upgrade(current(t))
+	h.runsInstalledMonitor()
 	h.check(l, old)
 	h.operate("old-", l)
 	h.MustRun("daemon", "stop")

@@ -178,7 +178,8 @@ func TestWords(t *testing.T) {
 		"    mem_limit: lots":            `4:5: services.web.mem_limit: must be a size such as 64m, found "lots"`,
 		"    stop_grace_period: abc":     `4:5: services.web.stop_grace_period: must be a duration such as 1m30s, found "abc"`,
 		"    depends_on: [db]":           `4:5: services.web.depends_on: there is no service "db", or its profile is not selected`,
-		"    command: ${A:?the program}": "4:5: services.web.command: variable A is not set: the program\nhint: set it, or write it into .env",
+		"    command: ${A:?the program}": "4:5: services.web.command: variable A is not set: the program\n" +
+			"hint: set it, or write it into .env",
 		"    command: ${A?}":             "4:5: services.web.command: variable A is not set\nhint: set it, or write it into .env",
 		"    volumes: [\"data:/data\"]": `4:5: services.web.volumes: there is no volume "data"` +
 			"\nhint: define it at the top level of the file",
