@@ -169,18 +169,18 @@ func TestCorpus(t *testing.T) {
 // TestWords checks that errors of the library have their position, and no words of the library.
 func TestWords(t *testing.T) {
 	for text, want := range map[string]string{
-		"    buidl: .":                   "4:5: services.web.buidl: unknown key",
-		"    ports: 80":                  "4:5: services.web.ports: must be a list",
-		"    environment: 5":             "4:5: services.web.environment: must be a mapping",
-		"    dns: {}":                    "4:5: services.web.dns: must be a string",
-		"    privileged: maybe":          `4:5: services.web.privileged: must be true or false, found "maybe"`,
-		"    deploy: {replicas: many}":   `4:14: services.web.deploy.replicas: must be a number, found "many"`,
-		"    mem_limit: lots":            `4:5: services.web.mem_limit: must be a size such as 64m, found "lots"`,
-		"    stop_grace_period: abc":     `4:5: services.web.stop_grace_period: must be a duration such as 1m30s, found "abc"`,
-		"    depends_on: [db]":           `4:5: services.web.depends_on: there is no service "db", or its profile is not selected`,
+		"    buidl: .":                 "4:5: services.web.buidl: unknown key",
+		"    ports: 80":                "4:5: services.web.ports: must be a list",
+		"    environment: 5":           "4:5: services.web.environment: must be a mapping",
+		"    dns: {}":                  "4:5: services.web.dns: must be a string",
+		"    privileged: maybe":        `4:5: services.web.privileged: must be true or false, found "maybe"`,
+		"    deploy: {replicas: many}": `4:14: services.web.deploy.replicas: must be a number, found "many"`,
+		"    mem_limit: lots":          `4:5: services.web.mem_limit: must be a size such as 64m, found "lots"`,
+		"    stop_grace_period: abc":   `4:5: services.web.stop_grace_period: must be a duration such as 1m30s, found "abc"`,
+		"    depends_on: [db]":         `4:5: services.web.depends_on: there is no service "db", or its profile is not selected`,
 		"    command: ${A:?the program}": "4:5: services.web.command: variable A is not set: the program\n" +
 			"hint: set it, or write it into .env",
-		"    command: ${A?}":             "4:5: services.web.command: variable A is not set\nhint: set it, or write it into .env",
+		"    command: ${A?}": "4:5: services.web.command: variable A is not set\nhint: set it, or write it into .env",
 		"    volumes: [\"data:/data\"]": `4:5: services.web.volumes: there is no volume "data"` +
 			"\nhint: define it at the top level of the file",
 		"    networks: [front]": `4:5: services.web.networks: there is no network "front"` +
