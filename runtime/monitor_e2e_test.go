@@ -202,7 +202,7 @@ func TestMonitorUnavailable(t *testing.T) {
 	p.signal(unix.SIGKILL, keeper, running)
 	program := p.opts.MonitorPath
 	p.opts.MonitorPath = filepath.Join(p.dir, "monitor")
-	if err := os.Symlink(filepath.Join(p.dir, "missing"), p.opts.MonitorPath); err != nil {
+	if err := os.WriteFile(p.opts.MonitorPath, []byte("no program"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	p.testHost.start()

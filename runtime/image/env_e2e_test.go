@@ -22,6 +22,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/test/suite"
 )
 
@@ -32,6 +33,8 @@ const overlay = "overlayfs"
 const (
 	daemonEnv = "PODSTEAD_IMAGE_TEST_DAEMON"
 	refEnv    = "PODSTEAD_IMAGE_TEST_REF"
+	// monitorEnv is the path of the monitor, which is built once for all tests.
+	monitorEnv = "PODSTEAD_IMAGE_TEST_MONITOR"
 )
 
 func TestMain(m *testing.M) {
@@ -42,7 +45,28 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(suite.Main(m.Run, suite.Options{Together: true}))
+	os.Exit(suite.Main(func() int { return withMonitor(m.Run) }, suite.Options{Together: true}))
+}
+
+func withMonitor(run func() int) int {
+	dir, err := os.MkdirTemp("", "programs")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, monitor.Name)
+	build := exec.Command("go", "build", "-o", path, "github.com/podstead/podstead/cmd/"+monitor.Name)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the monitor: %v\n%s", err, out)
+		return 1
+	}
+	if err := os.Setenv(monitorEnv, path); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return run()
 }
 
 func daemon(dir, ref string) error {
@@ -65,13 +89,15 @@ func daemon(dir, ref string) error {
 	return err
 }
 
-// startEngine requires the path of a shim, but never runs it: no container starts here.
+// startEngine requires the path of a shim, but never runs it: no pod of an earlier version exists here.
 func startEngine(ctx context.Context, dir string) (*engine.Engine, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return engine.Start(ctx, engine.Options{Root: filepath.Join(dir, "root"), State: filepath.Join(dir, "run"), ShimPath: self})
+	return engine.Start(ctx, engine.Options{
+		Root: filepath.Join(dir, "root"), State: filepath.Join(dir, "run"), ShimPath: self, MonitorPath: os.Getenv(monitorEnv),
+	})
 }
 
 // hostEnv is a directory for an engine, and an engine in it after start.

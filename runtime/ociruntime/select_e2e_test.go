@@ -3,7 +3,6 @@
 package ociruntime
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,29 +11,26 @@ import (
 
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/oci"
-	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/test/purecgroup"
 	"github.com/podstead/podstead/test/suite"
 )
 
 func TestMain(m *testing.M) {
-	if shim.Invoked(os.Args) {
-		os.Exit(shim.Main(context.Background()))
-	}
 	os.Exit(suite.Main(m.Run, suite.Options{Together: true}))
 }
 
-// shimVariable is the path of the shim in another process of the test.
-const shimVariable = "OCIRUNTIME_TEST_SHIM"
+// programVariable is the path of the trial container's program in another process of the test.
+const programVariable = "OCIRUNTIME_TEST_PROGRAM"
 
 // TestAuto expects that crun is selected.
 func TestAuto(t *testing.T) {
-	path := os.Getenv(shimVariable)
+	path := os.Getenv(programVariable)
 	if path == "" {
-		path = buildShim(t)
+		path = buildMonitor(t)
 	}
-	purecgroup.Run(t, []string{shimVariable + "=" + path}, func(t *testing.T) {
+	purecgroup.Run(t, []string{programVariable + "=" + path}, func(t *testing.T) {
 		selects(t, path, "crun", "crun works on this host")
 	})
 }
@@ -42,7 +38,7 @@ func TestAuto(t *testing.T) {
 // TestAutoHybrid expects that runc is selected with cgroup v1 and v2 side by side, in which crun does not work.
 func TestAutoHybrid(t *testing.T) {
 	if purecgroup.Hybrid() {
-		selects(t, buildShim(t), "runc", "crun does not work on this host: ")
+		selects(t, buildMonitor(t), "runc", "crun does not work on this host: ")
 	}
 }
 
@@ -73,11 +69,11 @@ func selects(t *testing.T, path, want, reason string) {
 	}
 }
 
-// buildShim builds the shim, whose static program runs in an empty root file system.
-func buildShim(t *testing.T) string {
+// buildMonitor builds the monitor, whose static program runs in an empty root file system.
+func buildMonitor(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), shim.Name)
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/podstead/podstead/cmd/"+shim.Name)
+	path := filepath.Join(t.TempDir(), monitor.Name)
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", path, "github.com/podstead/podstead/cmd/"+monitor.Name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

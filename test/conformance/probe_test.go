@@ -197,7 +197,7 @@ func TestProbeGracePeriod(t *testing.T) {
 terminationGracePeriodSeconds = 500
 [[containers]]
 @app term=never
-`+kind+`Probe = { exec = { @Probe-app if=well }, terminationGracePeriodSeconds = 3, `+often+` }
+`+kind+`Probe = { exec = { @Probe-app if=well }, terminationGracePeriodSeconds = 3, initialDelaySeconds = 2, `+often+` }
 `)
 			s.await(s.ran("app", 2), s.restarted("app", 1)) // long before 500 s
 			kinds := map[string]api.EventKind{"liveness": api.EventContainerLivenessFailed, "startup": api.EventContainerStartupFailed}
