@@ -22,7 +22,7 @@ func (o Options) Convert(file string, data []byte, short bool) ([]byte, Problems
 		attach(whole, data, commentsOf(data))
 	case formatYAML:
 		attach(whole, withoutMarks(data), commentsOfYAML(data))
-	default: // JSON has none
+	case formatJSON: // has none
 	}
 	if len(parts) == 1 {
 		parts[0].root.after = whole.after
