@@ -39,7 +39,7 @@ func (w *env) checkClean() {
 }
 
 // remaining returns the command lines of the processes that do not exit by themselves. The monitor, or a run of the OCI
-// runtime, may still be exiting when the engine has reported its end.
+// runtime, may still be exiting when the engine has reported its exit.
 func (w *env) remaining() map[int]string {
 	for end := time.Now().Add(deadline); ; {
 		left := map[int]string{}

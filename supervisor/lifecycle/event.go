@@ -22,7 +22,7 @@ func (f Facts) Apply(e Event) Facts {
 	return f
 }
 
-// Fold is [Facts.Apply] in place, for a caller that shares the facts with nobody.
+// Fold is [Facts.Apply] in place, for a caller that is the only one to use the facts.
 func (f *Facts) Fold(e Event) {
 	if f.Containers == nil {
 		f.Containers = map[string]Container{}

@@ -120,7 +120,7 @@ func (p *Pod) carryOut(a lifecycle.Action) lifecycle.Event {
 		clear(p.engine.processes)
 		return lifecycle.PodCollected{At: p.world.Now()}
 	}
-	p.world.violation("action %T is not implemented", a)
+	p.world.violation("the simulated engine does not know action %T", a)
 	return nil
 }
 
