@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -48,6 +49,21 @@ func (r *Runtime) Undo(ctx context.Context, uid string, ref lifecycle.Ref) error
 	if err == nil {
 		_, err = c.SetLabels(ctx, map[string]string{record.LabelUndone: "true"})
 	}
+	return err
+}
+
+// Uncreate deletes the process of a container, so that its record is that of a daemon that was killed before it created the process.
+func (r *Runtime) Uncreate(ctx context.Context, uid string, ref lifecycle.Ref) error {
+	ctx = engine.Context(ctx)
+	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
+	if err != nil {
+		return err
+	}
+	task, err := c.Task(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = task.Delete(ctx, client.WithProcessKill)
 	return err
 }
 

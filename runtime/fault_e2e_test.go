@@ -312,6 +312,38 @@ func TestUndoneContainer(t *testing.T) {
 	}
 }
 
+// A daemon that is killed while it creates a container leaves a record without a process. The next one does not take it for a container that
+// was started, and starts it.
+func TestContainerWithoutProcess(t *testing.T) {
+	p := newPod(newTestHost(t), &spec.Pod{})
+	ref, err := p.start(sh("sleep 1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRun := func(noProcess bool) {
+		t.Helper()
+		found, err := p.Inventory(p.ctx())
+		if err != nil || len(found) != 1 || len(found[0].Runs) != 1 || found[0].Runs[0].NoProcess != noProcess {
+			t.Errorf("inventory: %+v, %v, want a run, without a process: %t", found, err, noProcess)
+		}
+	}
+	wantRun(false)
+	if err := errors.Join(p.Uncreate(p.ctx(), uid, ref), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	p.testHost.start()
+	wantRun(true)
+	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, lifecycle.StartContainer{Ref: ref, Sandbox: 1}); err != nil {
+		t.Fatal(err)
+	}
+	wantRun(false)
+	if err := p.KillContainer(p.ctx(), uid, ref); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(ref)
+	wantRun(false)
+}
+
 // An invalid record does not hide its pod.
 func TestDamagedRecord(t *testing.T) {
 	for _, label := range []string{"podstead.io/attempt", "podstead.io/other"} {

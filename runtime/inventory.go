@@ -101,6 +101,7 @@ func (r *Runtime) addContainers(ctx context.Context, pods found) error {
 		}
 		f := pods.pod(c.Labels[record.LabelUID])
 		if c.Labels[record.LabelUndone] == "" {
+			run.NoProcess = r.hasNoProcess(ctx, c)
 			f.Runs = append(f.Runs, run)
 		}
 		if run.Sandbox > f.Sandbox {
@@ -114,6 +115,16 @@ func (r *Runtime) addContainers(ctx context.Context, pods found) error {
 		f.Pod = pod
 	}
 	return nil
+}
+
+// hasNoProcess reports whether a container has neither a process nor an exit, although the host was not rebooted since. It is false if that
+// is not known, such as for containers of a shim.
+func (r *Runtime) hasNoProcess(ctx context.Context, c containers.Container) bool {
+	if c.Labels[record.LabelExit] != "" || c.Labels[record.LabelBoot] != r.bootID || !engine.IsMonitored(c) {
+		return false
+	}
+	runs, err := r.engine.Runs(ctx, c.ID)
+	return err == nil && !runs
 }
 
 // addPodsWithoutRecords adds pods of which the engine has nothing: one of their volumes could not be prepared, or the records are lost.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
@@ -168,7 +169,10 @@ func (e *Engine) ExitUnknown(id string) bool {
 	return ours && c.Exit != nil && c.Exit.Unknown
 }
 
-// Runs reports whether the monitor runs a container.
+// IsMonitored reports whether a container is, or will be, one of the monitor, by its record.
+func IsMonitored(c containers.Container) bool { return c.Runtime.Name == monitorRuntime }
+
+// Runs reports whether the monitor has a container. One that is being created or started is waited for.
 func (e *Engine) Runs(ctx context.Context, id string) (bool, error) {
 	_, ours, err := e.link.find(ctx, e.opt.State, id)
 	return ours, err

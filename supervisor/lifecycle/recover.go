@@ -63,8 +63,8 @@ func (f Facts) Unresolved() []Action {
 }
 
 // AbandonStarts gives up the starts and pulls without an outcome that are not needed any more, so that they are not repeated after a
-// restart of the supervisor: all of a pod that is terminating or restarting, and those of runs that are replaced. A container that the
-// engine has was created by its start and is stopped. A sandbox may exist partly, and is removed.
+// restart of the supervisor: all of a pod that is terminating or restarting, and those of runs that are replaced. A container with a
+// process was created by its start and is stopped. A sandbox may exist partly, and is removed.
 func (f Facts) AbandonStarts(pod *spec.Pod, found Found, now Instant) Facts {
 	message := "not started again after a restart of the daemon: the container is being replaced"
 	stopping := Terminating(pod, f) || f.Restart.pending()
@@ -88,9 +88,9 @@ func (f Facts) AbandonStarts(pod *spec.Pod, found Found, now Instant) Facts {
 	return f
 }
 
-// abandonStart gives up the start of a run that the engine does not have.
+// abandonStart gives up the start of a run, unless it has created a process.
 func (f Facts) abandonStart(ref Ref, message string, found Found, now Instant) Facts {
-	if i := slices.IndexFunc(found.Runs, func(r Run) bool { return r.Ref == ref }); i >= 0 {
+	if i := slices.IndexFunc(found.Runs, func(r Run) bool { return r.Ref == ref && !r.NoProcess }); i >= 0 {
 		r := found.Runs[i]
 		return f.Apply(ContainerStarted{Ref: r.Ref, ID: r.ID, Image: r.Image, ImageID: r.ImageID, At: now})
 	}
@@ -184,6 +184,8 @@ type Run struct {
 	Image string
 	// Architecture is that of the image; empty: not known.
 	Architecture string
+	// NoProcess: the container has neither a process nor an exit. Its start was interrupted before it was created, or it was lost.
+	NoProcess bool
 }
 
 // CatchUp folds in what the engine has and the facts do not: ephemeral containers, and newer sandboxes and runs. If the state

@@ -83,6 +83,11 @@ func TestUnresolved(t *testing.T) {
 	}
 }
 
+func withoutProcess(r lifecycle.Run) lifecycle.Run {
+	r.NoProcess = true
+	return r
+}
+
 // TestAbandonStarts expects that a pod that is being stopped repeats no start, and stops what a start has created.
 func TestAbandonStarts(t *testing.T) {
 	pod := podOf(always, "init", "app")
@@ -107,6 +112,11 @@ func TestAbandonStarts(t *testing.T) {
 			name: "container that was created", past: history{up(), issued("app", 1), stopped(time.Minute)},
 			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("other", 1, 1, 1, 0), found("app", 1, 1, 1, 0)}},
 			next:  do{stop("app", 1, 11*time.Second)},
+		},
+		{
+			name: "container without a process", past: history{up(), issued("app", 1), stopped(time.Minute)},
+			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{withoutProcess(found("app", 1, 1, 1, 0))}},
+			next:  do{removeSandbox(1)},
 		},
 		{
 			name: "running container", past: history{up(), running("app", 1), stopped(time.Minute)},

@@ -204,8 +204,8 @@ func (s *storm) checkEvents(name string) {
 		if e.Kind == api.EventSandboxChanged {
 			s.Errorf("the death of the monitor or its keeper had an effect on pod %s: %+v, after\n%s", name, e, strings.Join(before, "\n"))
 		}
-		if e.Fields["message"] == "the pod sandbox was lost" { // known: the exit of a container that is being replaced
-			s.Logf("the exit of a container of pod %s is not known: %+v, after\n%s", name, e, strings.Join(before, "\n"))
+		if e.Fields["message"] == "the pod sandbox was lost" {
+			s.Errorf("the exit of a container of pod %s is not known: %+v, after\n%s", name, e, strings.Join(before, "\n"))
 		}
 		before = append(before, fmt.Sprintf("%d %s %s %d %s", e.Seq, e.Time.Format("05.000"), e.Container, e.Attempt, e.Message))
 		rollback = (rollback || e.Kind == api.EventRollbackStarted) && e.Kind != api.EventRollbackCompleted
