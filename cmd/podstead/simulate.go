@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/timeline"
+	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/simulate"
 )
@@ -24,10 +28,11 @@ type simulateFlags struct {
 	spec     spec.Options
 }
 
-// simulated is what simulate -o json prints.
+// simulated is what simulate prints.
 type simulated struct {
 	*simulate.Result
 	limits []simulate.Limits
+	pods   []*spec.Pod // of the files
 }
 
 func (a *app) simulateCommand() *cobra.Command {
@@ -52,12 +57,18 @@ printed:
 A scenario file has what happens: exit codes, probes that fail, slow pulls, reboots and others, and what must be true.
 See docs/reference/scenario.md for its fields.
 
+-o svg draws the runs of the containers of each pod as a picture. -o html writes the pictures, the worst cases and the events
+as one file.
+
 Exit codes: 0 done, 1 an assertion of the scenario does not hold, 2 a file is invalid.`,
 		Example: `  # Show how a pod starts, and its worst cases
   podstead simulate web.toml
 
   # Simulate a day of a pod
   podstead simulate web.toml --for 24h
+
+  # Draw what happens in a scenario
+  podstead simulate web.toml --scenario scenario.toml -o svg > web.svg
 
   # Check what a scenario asserts, as in CI
   podstead simulate web.toml --scenario scenario.toml`,
@@ -70,7 +81,7 @@ Exit codes: 0 done, 1 an assertion of the scenario does not hold, 2 a file is in
 	cmd.Flags().StringVar(&f.scenario, "scenario", "", "`file` with what happens, and what must be true")
 	_ = cmd.RegisterFlagCompletionFunc("scenario", completeFiles)
 	lossFlags(cmd, &f.spec, "v")
-	formats(cmd, &f.format, "json")
+	formats(cmd, &f.format, "json", "svg", "html")
 	a.addProjectFlags(cmd)
 	return cmd
 }
@@ -103,7 +114,7 @@ func (a *app) simulate(cmd *cobra.Command, paths []string, f *simulateFlags) err
 	if err != nil {
 		return err
 	}
-	out := simulated{Result: result}
+	out := simulated{Result: result, pods: pods}
 	if o.Scenario == nil {
 		for _, pod := range pods {
 			limits, err := simulate.WorstCases(pod)
@@ -175,7 +186,14 @@ func (a *app) podsOf(ctx context.Context, path string, o spec.Options) (pods []*
 }
 
 func (a *app) printSimulated(format string, s *simulated) error {
-	if format != "" {
+	switch format {
+	case "svg":
+		_, err := a.out.Write(timeline.SVG(s.pictures()))
+		return err
+	case "html":
+		_, err := a.out.Write(s.page().HTML())
+		return err
+	case "json":
 		return a.encode(format, struct {
 			Simulation *simulate.Result  `json:"simulation"`
 			WorstCases []simulate.Limits `json:"worstCases,omitempty"`
@@ -191,10 +209,75 @@ func (a *app) printSimulated(format string, s *simulated) error {
 	if len(s.limits) == 0 {
 		return nil
 	}
+	fmt.Fprintln(a.out, "\nWorst cases:")
+	return a.screen().Table(s.worst())
+}
+
+// worst is the table of the worst cases.
+func (s *simulated) worst() [][]string {
 	rows := [][]string{simulate.LimitsHeader()}
 	for i := range s.limits {
 		rows = append(rows, s.limits[i].Row())
 	}
-	fmt.Fprintln(a.out, "\nWorst cases:")
-	return a.screen().Table(rows)
+	return rows
+}
+
+// page is what simulate -o html prints.
+func (s *simulated) page() *timeline.Page {
+	page := timeline.Page{
+		Title: "Simulation", Pictures: s.pictures(),
+		Tables: []timeline.Table{
+			{Title: "Worst cases", Rows: s.worst()},
+			{Title: "Events", Rows: append([][]string{{"TIME", "OBJECT", "EVENT"}}, s.Rows()...)},
+		},
+	}
+	for _, f := range s.Failures {
+		page.Text += f.Error() + "\n"
+	}
+	return &page
+}
+
+// pictures are the timelines of the pods.
+func (s *simulated) pictures() []timeline.Picture {
+	start := time.Unix(0, 0).UTC()
+	spans := func(list []simulate.Span) []timeline.Span {
+		out := []timeline.Span{}
+		for _, span := range list {
+			out = append(out, timeline.Span{From: start.Add(span.From), To: start.Add(span.To)})
+		}
+		return out
+	}
+	events, ofHost := map[string][]api.Event{}, []timeline.Mark{}
+	for i := range s.Timeline {
+		e := &s.Timeline[i]
+		ev := api.Event{
+			Time: start.Add(e.At), Level: api.EventNormal, Kind: e.Kind, Reason: e.Reason, Pod: e.Pod, Container: e.Container,
+			Fields: e.Fields, Message: e.Message,
+		}
+		if e.Warning {
+			ev.Level = api.EventWarning
+		}
+		events[e.Pod] = append(events[e.Pod], ev)
+		if e.Pod == "" {
+			ofHost = append(ofHost, timeline.Mark{At: ev.Time, Kind: timeline.Host, Label: e.Message, Text: e.Message})
+		}
+	}
+	summary := s.Summary()
+	var pictures []timeline.Picture
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		var containers []string
+		for _, pod := range s.pods {
+			if pod.Name == p.Name {
+				for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+					containers = append(containers, c.Name)
+				}
+			}
+		}
+		pictures = append(pictures, view.Timeline(timeline.Picture{
+			Title: p.Name, Summary: summary[i], From: start, To: start.Add(s.For), Elapsed: true,
+			Ready: spans(p.Ready), Off: spans(s.Off), Marks: slices.Clone(ofHost),
+		}, containers, events[p.Name]))
+	}
+	return pictures
 }

@@ -9,11 +9,33 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/internal/timeline"
 	"github.com/podstead/podstead/internal/view"
 )
 
+// whyFlags are the flags of why.
+type whyFlags struct {
+	format string
+	since  time.Duration
+}
+
+func (f *whyFlags) isPicture() bool { return f.format == "svg" || f.format == "html" }
+
+// check checks the flags for the pods of the arguments.
+func (f *whyFlags) check(cmd *cobra.Command, pods []string) error {
+	switch {
+	case f.isPicture() && len(pods) == 0:
+		return usage(cmd, "-o %s needs a pod", f.format)
+	case cmd.Flags().Changed("since") && !f.isPicture():
+		return usage(cmd, "--since is used with -o svg and -o html only")
+	case cmd.Flags().Changed("since") && f.since <= 0:
+		return usage(cmd, "--since %v: must be greater than 0", f.since)
+	}
+	return nil
+}
+
 func (a *app) whyCommand() *cobra.Command {
-	var format string
+	var f whyFlags
 	lines := api.DefaultEvidenceLines
 	cmd := &cobra.Command{
 		Use:   "why [POD]",
@@ -26,12 +48,17 @@ the pod. Values of secrets are redacted.
 Without a pod, print one line for each pod that is not healthy. A pod that is ready counts as unhealthy for one hour after a
 restart, unless a client requested it or the host was rebooted.
 
-With -o json, the state, the cause, the exit code and the time of the next restart are separate fields.`,
+With -o json, the state, the cause, the exit code and the time of the next restart are separate fields. -o svg draws the runs,
+restarts and probe failures of a pod as a picture, from the events that the daemon keeps. -o html writes the explanation, the
+picture and the events as one file.`,
 		Example: `  # List the pods that are not healthy, with the root cause
   podstead why
 
   # Explain one pod, with the last 20 log lines of failed runs
   podstead why web --lines 20
+
+  # Write a report on the last two hours of a pod
+  podstead why web --since 2h -o html > web.html
 
   # Print the kind of the root cause
   podstead why web -o json | jq -r .cause.kind`,
@@ -40,7 +67,8 @@ With -o json, the state, the cause, the exit code and the time of the next resta
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().IntVar(&lines, "lines", lines, "number of lines to show from the end of the log of a failed run, 0 for none")
-	formats(cmd, &format, "json", "yaml")
+	cmd.Flags().DurationVar(&f.since, "since", 0, "with -o svg or html, show this last `duration` (default from the first event)")
+	formats(cmd, &f.format, "json", "yaml", "svg", "html")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var s selection
 		if err := s.read(cmd, args); err != nil {
@@ -49,24 +77,59 @@ With -o json, the state, the cause, the exit code and the time of the next resta
 		if lines < 0 {
 			return usage(cmd, "invalid value %d for --lines: must be at least 0", lines)
 		}
+		if err := f.check(cmd, s.names); err != nil {
+			return err
+		}
 		c, err := a.client(cmd)
 		if err != nil {
 			return err
 		}
 		if len(s.names) == 0 {
-			return a.whyAll(cmd, c, lines, format)
+			return a.whyAll(cmd, c, lines, f.format)
 		}
 		e, err := c.Why(cmd.Context(), s.names[0], lines)
 		if err != nil {
 			return err
 		}
-		if format != "" {
-			return a.encode(format, e)
+		switch {
+		case f.isPicture():
+			return a.whyPicture(cmd, c, &e, &f)
+		case f.format != "":
+			return a.encode(f.format, e)
 		}
 		_, err = io.WriteString(a.out, view.Explanation(&e, time.Now()))
 		return err
 	}
 	return cmd
+}
+
+// whyPicture prints the timeline of a pod as a picture, or the explanation with it as a page.
+func (a *app) whyPicture(cmd *cobra.Command, c *client.Client, e *api.Explanation, f *whyFlags) error {
+	var events []api.Event
+	for ev, err := range c.Events(cmd.Context(), &client.EventQuery{Pod: e.Pod, UID: e.UID, Redact: true}) {
+		if err != nil {
+			return err
+		}
+		if ev.Kind != api.EventsMissed {
+			events = append(events, ev)
+		}
+	}
+	picture, shown := view.Explained(e, events, f.since, time.Now())
+	page := timeline.Page{Title: "Pod " + e.Pod, Text: view.Explanation(e, time.Now()), Pictures: []timeline.Picture{picture}}
+	if f.format == "svg" {
+		_, err := a.out.Write(timeline.SVG(page.Pictures))
+		return err
+	}
+	table := timeline.Table{Title: "Events", Rows: [][]string{{"TIME", "TYPE", "REASON", "CONTAINER", "MESSAGE"}}}
+	for i := range shown {
+		ev := &shown[i]
+		table.Rows = append(table.Rows, []string{
+			ev.Time.Local().Format(time.DateTime), string(ev.Level), ev.Reason, ev.Container, ev.Message,
+		})
+	}
+	page.Tables = append(page.Tables, table)
+	_, err := a.out.Write(page.HTML())
+	return err
 }
 
 // whyAll prints one line for each pod that is not healthy.

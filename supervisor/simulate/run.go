@@ -36,6 +36,7 @@ type Result struct {
 	For      time.Duration
 	Pods     []PodResult // in the order of the arguments of [Pods], then those that an update has added
 	Timeline []Entry     // in the order of time
+	Off      []Span      // when the host was off
 	Failures []Failure   // of the assertions of the scenario, in their order
 }
 
@@ -100,7 +101,7 @@ func Pods(pods []*spec.Pod, o Options) (*Result, error) {
 	}
 	r.world.Batches, r.world.MaxStarts = true, o.MaxStarts
 	r.result.For = cmp.Or(o.For, s.For.Duration(), defaultFor)
-	r.world.booting, r.world.cut = r.conditions, r.off
+	r.world.booting, r.world.cut = r.boot, r.off
 	r.conditions()
 	for _, pod := range pods {
 		r.add(pod)
@@ -113,6 +114,9 @@ func Pods(pods []*spec.Pod, o Options) (*Result, error) {
 	}
 	if r.full {
 		return nil, fmt.Errorf("simulate: more than %d events: simulate less time", maxEntries)
+	}
+	if n := len(r.result.Off); n > 0 && r.result.Off[n-1].To < 0 {
+		r.result.Off[n-1].To = r.result.For
 	}
 	for _, name := range r.order {
 		p := r.results[name]
@@ -307,8 +311,17 @@ func (r *runner) schedule(h *Happening, updated []*spec.Pod) {
 	})
 }
 
+// boot records that the host runs again.
+func (r *runner) boot() {
+	r.result.Off[len(r.result.Off)-1].To = r.world.now
+	r.conditions()
+}
+
 // off records that the host is off: no pod is ready.
 func (r *runner) off() {
+	if n := len(r.result.Off); n == 0 || r.result.Off[n-1].To >= 0 { // otherwise it is off already
+		r.result.Off = append(r.result.Off, Span{r.world.now, -1})
+	}
 	for _, p := range r.results {
 		if n := len(p.Ready); n > 0 && p.Ready[n-1].To < 0 {
 			p.Ready[n-1].To = r.world.now

@@ -26,9 +26,23 @@ type line struct {
 	same   string // what equal lines have in common
 }
 
-// Lines returns the timeline as text for people, one line for each entry. What repeats is summarized, and what is of no interest beside
-// the other events is left out.
+// Lines returns the rows of [Result.Rows] as text for people.
 func (r *Result) Lines() []string {
+	rows := r.Rows()
+	widest, width := 0, 0
+	for _, row := range rows {
+		widest, width = max(widest, len(row[0])), max(width, len(row[1]))
+	}
+	out := make([]string, len(rows))
+	for i, row := range rows {
+		out[i] = fmt.Sprintf("%*s  %-*s  %s", widest, row[0], width, row[1], row[2])
+	}
+	return out
+}
+
+// Rows returns the timeline for people, a row for each entry: the time since the start, the pod with its container, and the text. What
+// repeats is summarized, and what is of no interest beside the other events is left out.
+func (r *Result) Rows() [][]string {
 	byObject, objects := map[string][]line{}, []string{}
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
@@ -47,20 +61,15 @@ func (r *Result) Lines() []string {
 		byObject[object] = append(byObject[object], l)
 	}
 	var lines []line
-	width, widest := 0, 0
 	for _, object := range objects {
 		lines = append(lines, summarize(byObject[object])...)
-		width = max(width, len(object))
 	}
 	slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(a.number, b.number) })
-	for i := range lines {
-		widest = max(widest, len(offset(lines[i].at)))
-	}
-	out := make([]string, len(lines))
+	rows := make([][]string, len(lines))
 	for i, l := range lines {
-		out[i] = fmt.Sprintf("%*s  %-*s  %s", widest, offset(l.at), width, l.object, l.text)
+		rows[i] = []string{offset(l.at), l.object, l.text}
 	}
-	return out
+	return rows
 }
 
 // offset is a time since the start as text, such as 1h30m.

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+)
+
+// TestPictureOfDocs compares the picture in the documentation with that of the files of the page.
+func TestPictureOfDocs(t *testing.T) {
+	const page, picture = "../../docs/howto/test-your-pod-files.md", "../../docs/howto/night.svg"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newTestHost(t, api.Version{})
+	paths := map[string]string{}
+	for _, match := range regexp.MustCompile("(?s)```toml\n# (\\S+)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		paths[match[1]] = h.write(t, match[1], match[2])
+	}
+	got := h.run(t, "simulate "+paths["fixed.toml"]+" --scenario "+paths["night.toml"]+" -o svg")
+	if got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	if *update {
+		if err := os.WriteFile(picture, []byte(got.stdout), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.stdout); diff != "" {
+		t.Errorf("%s: run go test ./cmd/podstead -run TestPictureOfDocs -update, and look at it (-want +got):\n%s", picture, diff)
+	}
+}
