@@ -467,11 +467,21 @@ func (k EventKind) Entry() EventEntry { return eventTable[k] }
 
 // Text returns the sentence with the values of the fields.
 func (e *EventEntry) Text(fields map[string]string) string {
-	pairs := make([]string, 0, 2*len(e.Fields))
-	for _, name := range e.Fields {
-		pairs = append(pairs, "{"+name+"}", fields[name])
+	if len(e.Fields) == 0 {
+		return e.Sentence
 	}
-	return strings.NewReplacer(pairs...).Replace(e.Sentence)
+	var b strings.Builder
+	rest := e.Sentence
+	for {
+		before, after, _ := strings.Cut(rest, "{")
+		name, then, found := strings.Cut(after, "}")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		b.WriteString(fields[name])
+		rest = then
+	}
 }
 
 // MessageID returns the MESSAGE_ID of a kind in the journal. An event with another reason than that of the table has it too.

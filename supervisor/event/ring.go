@@ -24,15 +24,15 @@ type Ring struct {
 	events   []Event // a ring buffer once it is full
 	next     int     // the index for the next event
 	size     int
-	dropped  uint64 // how many events were overwritten
-	restored uint64 // the Seq before the first event of this run
-	seq      uint64 // of the newest event
-	more     chan struct{}
+	dropped  uint64        // how many events were overwritten
+	restored uint64        // the Seq before the first event of this run
+	seq      uint64        // of the newest event
+	more     chan struct{} // closed by the next event; nil: no follower waits
 }
 
 // NewRing returns a ring for the newest size events.
 func NewRing(size int) *Ring {
-	return &Ring{size: size, more: make(chan struct{})}
+	return &Ring{size: size}
 }
 
 // Restore adds the events of earlier runs, ordered by Seq, to an empty ring. The Seqs of this run start after theirs.
@@ -102,8 +102,10 @@ func (r *Ring) Add(e Event) uint64 {
 	e.Seq = r.seq
 	r.stamp(&e)
 	r.keep(e)
-	close(r.more)
-	r.more = make(chan struct{})
+	if r.more != nil {
+		close(r.more)
+		r.more = nil
+	}
 	return e.Seq
 }
 
@@ -135,6 +137,9 @@ func (r *Ring) Follow(ctx context.Context, seq uint64) (events []Event, missed u
 	for {
 		r.mu.Lock()
 		events, missed = r.since(seq)
+		if len(events) == 0 && r.more == nil {
+			r.more = make(chan struct{})
+		}
 		more := r.more
 		r.mu.Unlock()
 		if len(events) > 0 {

@@ -76,11 +76,17 @@ func set(field *Instant, at Instant) {
 func (f Facts) Live() []Ref {
 	var refs []Ref
 	for _, name := range f.names() {
-		if a := f.Containers[name].Newest; a.running() {
-			refs = append(refs, a.Ref)
+		if ref, live := f.LiveRun(name); live {
+			refs = append(refs, ref)
 		}
 	}
 	return refs
+}
+
+// LiveRun returns the run of a container that is in [Facts.Live], if there is one.
+func (f *Facts) LiveRun(container string) (Ref, bool) {
+	a := f.Containers[container].Newest
+	return a.Ref, a.running()
 }
 
 // anyLive reports whether a process of any container may exist.

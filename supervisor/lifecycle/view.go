@@ -16,7 +16,9 @@ func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 	v := view{pod: pod, facts: &f, now: now, ended: Terminating(pod, f)}
 	s := Status{
 		ObservedGeneration: f.Generation(), StartTime: stamp(f.Accepted), QOSClass: pod.QOS(), AllocatedResources: pod.EffectiveRequests(),
-		Resources: pod.OwnResources(),
+		Resources:             pod.OwnResources(),
+		InitContainerStatuses: slices.Grow([]ContainerStatus(nil), len(pod.InitContainers)),
+		ContainerStatuses:     slices.Grow([]ContainerStatus(nil), len(pod.Containers)),
 	}
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]
@@ -54,6 +56,8 @@ type view struct {
 	facts *Facts
 	now   Instant
 	ended bool // the pod is terminating: no container is started any more
+
+	none Attempt // no run
 }
 
 // allStopped reports whether the pod is terminating and no container can run.
@@ -66,10 +70,10 @@ func (v *view) allStopped() bool {
 func (v *view) records(h *Container, r role) (newest, before *Attempt) {
 	newest, before = &h.Newest, &h.Previous
 	if !newest.ran() {
-		newest, before = before, &Attempt{}
+		newest, before = before, &v.none
 	}
 	if (r == roleInit || r == roleSidecar) && !v.ended && newest.Round != v.facts.Round && !v.facts.wasReset(newest) {
-		newest, before = &Attempt{Restarts: newest.Restarts}, &Attempt{}
+		newest, before = &Attempt{Restarts: newest.Restarts}, &v.none
 	}
 	return newest, before
 }
@@ -313,8 +317,8 @@ func (v *view) waitedDelay(c *spec.Container, h *Container, before *Attempt) tim
 }
 
 func (v *view) crashLoop(c *spec.Container, delay time.Duration) *Waiting {
-	return &Waiting{Reason: ReasonCrashLoopBackOff, Message: fmt.Sprintf(
-		"back-off %v restarting failed container=%s pod=%s_default(%s)", delay, c.Name, v.pod.Name, v.facts.UID)}
+	return &Waiting{Reason: ReasonCrashLoopBackOff, Message: "back-off " + delay.String() + " restarting failed container=" + c.Name +
+		" pod=" + v.pod.Name + "_default(" + v.facts.UID + ")"}
 }
 
 // pullWaiting returns the state of a failed pull: its error for the first failure, ImagePullBackOff afterwards.
@@ -443,7 +447,7 @@ func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Dur
 
 // conditions computes the conditions (contract 2.2). The phase and the container statuses of s must be set.
 func (v *view) conditions(s *Status) []Condition {
-	ready := v.containersReady(s)
+	ready := v.containersReady(s.Phase, false)
 	list := []Condition{
 		condition(PodScheduled, true, "", ""),
 		condition(PodReadyToStartContainers, v.facts.Sandbox.ready(), "", ""),
@@ -494,31 +498,38 @@ func (v *view) readyCondition(ready Condition) Condition {
 	return ready
 }
 
-// unready returns the sidecars and app containers that are not ready, in the order of the pod file.
-func (v *view) unready(s *Status) []string {
+// unready returns the sidecars and app containers that are not ready, in the order of the pod file. With over, containers that do not run
+// again count as ready.
+func (v *view) unready(over bool) []string {
 	var names []string
-	for i := range s.InitContainerStatuses {
-		if c := &s.InitContainerStatuses[i]; v.pod.InitContainers[i].IsSidecar() && !c.Ready {
+	for i := range v.pod.InitContainers {
+		if c := &v.pod.InitContainers[i]; c.IsSidecar() && !v.isReady(c, roleSidecar) {
 			names = append(names, c.Name)
 		}
 	}
 	for i := range v.pod.Containers {
-		name := v.pod.Containers[i].Name
-		if slices.ContainsFunc(s.ContainerStatuses, func(c ContainerStatus) bool { return c.Name == name && !c.Ready }) {
-			names = append(names, name)
+		if c := &v.pod.Containers[i]; !v.isReady(c, roleApp) && !(over && v.over(c)) {
+			names = append(names, c.Name)
 		}
 	}
 	return names
 }
 
-func (v *view) containersReady(s *Status) Condition {
-	if s.Phase == PhaseSucceeded {
+// isReady reports whether a sidecar or an app container is ready, as its status has it.
+func (v *view) isReady(c *spec.Container, r role) bool {
+	h := v.facts.Containers[c.Name]
+	newest, _ := v.records(&h, r)
+	return newest.ready(v.facts.definition(c, newest))
+}
+
+func (v *view) containersReady(p Phase, over bool) Condition {
+	if p == PhaseSucceeded {
 		return condition(ContainersReady, false, ReasonPodCompleted, "")
 	}
-	if s.Phase == PhaseFailed {
+	if p == PhaseFailed {
 		return condition(ContainersReady, false, ReasonPodFailed, "")
 	}
-	if names := v.unready(s); len(names) > 0 {
+	if names := v.unready(over); len(names) > 0 {
 		return condition(ContainersReady, false, ReasonContainersNotReady,
 			"containers with unready status: ["+strings.Join(names, " ")+"]")
 	}
@@ -624,16 +635,4 @@ func (v *view) over(c *spec.Container) bool {
 func (v *view) ready(over bool) bool { return v.readyNow(over).Status == conditionTrue }
 
 // readyNow computes the condition Ready of a pod that has not terminated.
-func (v *view) readyNow(over bool) Condition {
-	s := Status{}
-	for i := range v.pod.InitContainers {
-		c := &v.pod.InitContainers[i]
-		s.InitContainerStatuses = append(s.InitContainerStatuses, v.container(c, roleOf(c)))
-	}
-	for i := range v.pod.Containers {
-		c := v.container(&v.pod.Containers[i], roleApp)
-		c.Ready = c.Ready || over && v.over(&v.pod.Containers[i])
-		s.ContainerStatuses = append(s.ContainerStatuses, c)
-	}
-	return v.readyCondition(v.containersReady(&s))
-}
+func (v *view) readyNow(over bool) Condition { return v.readyCondition(v.containersReady("", over)) }

@@ -158,8 +158,8 @@ func (p *Pod) startContainer(a lifecycle.StartContainer, r Run) lifecycle.Event 
 	case !p.engine.sandboxes[a.Sandbox]:
 		return p.failed(a, lifecycle.Failure{Reason: lifecycle.ReasonRunContainerError, Message: "no sandbox"})
 	}
-	for _, proc := range p.alive() {
-		if proc.ref.Container == a.Container {
+	for _, proc := range p.engine.processes {
+		if proc.ref.Container == a.Container && !proc.exited {
 			p.world.violation("%v is started while %v is running", a.Ref, proc.ref)
 		}
 	}

@@ -74,6 +74,7 @@ func (w *World) Cut(off time.Duration, unclean bool) {
 	}
 	w.restart(off, func() {
 		w.boots++
+		w.boot = bootID(w.boots)
 		w.booted = w.now
 		if w.booting != nil {
 			w.booting()
@@ -170,6 +171,9 @@ func (c *closing) next(w *World) {
 
 // restart stops the supervisor and starts the next one after a delay. It calls boot once, and begin for each pod.
 func (w *World) restart(off time.Duration, boot func(), begin func(*Pod)) {
+	if w.endless {
+		w.violation("the supervisor is restarted, which was excluded")
+	}
 	w.supervisor++
 	w.down = true
 	w.starts = starts{}

@@ -3,7 +3,6 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -248,7 +247,9 @@ func (p *Pod) save(now lifecycle.Instant) {
 			p.emit(api.EventStateNotDurable, "", event.Fields{"error": noSpace})
 		}
 	default:
-		p.saved, p.savedPod, p.savedAt, p.dirty, p.own = p.Facts, p.Spec, now, false, false
+		if p.dirty = false; !p.world.endless {
+			p.saved, p.savedPod, p.savedAt, p.own = p.Facts, p.Spec, now, false
+		}
 		if p.notDurable {
 			p.notDurable = false
 			p.emit(api.EventStateDurable, "", nil)
@@ -352,12 +353,11 @@ func (p *Pod) deliverOnce(e lifecycle.Event, delay time.Duration) {
 func (p *Pod) foldResult(e lifecycle.Event) {
 	switch e := e.(type) {
 	case lifecycle.ContainerStarted, lifecycle.SignalSent:
-		before := p.Facts.Live()
+		container := containerOf(e)
+		before, was := p.Facts.LiveRun(container)
 		p.fold(e)
-		for _, ref := range p.Facts.Live() {
-			if !slices.Contains(before, ref) {
-				p.watch(ref)
-			}
+		if ref, is := p.Facts.LiveRun(container); is && !(was && ref == before) {
+			p.watch(ref)
 		}
 	case lifecycle.SandboxStarted:
 		p.fold(e)

@@ -100,6 +100,7 @@ func Pods(pods []*spec.Pod, o Options) (*Result, error) {
 		return nil, err
 	}
 	r.world.Batches, r.world.MaxStarts = true, o.MaxStarts
+	r.world.endless = !slices.ContainsFunc(s.Events, func(h Happening) bool { return h.kind().restarts })
 	r.result.For = cmp.Or(o.For, s.For.Duration(), defaultFor)
 	r.world.booting, r.world.cut = r.boot, r.off
 	r.conditions()
@@ -406,6 +407,9 @@ func (r *runner) record(ev *event.Event) {
 // enter adds an entry to the timeline.
 func (r *runner) enter(e Entry) {
 	if r.full = len(r.result.Timeline) >= maxEntries; !r.full {
+		if n := len(r.result.Timeline); n == cap(r.result.Timeline) {
+			r.result.Timeline = slices.Grow(r.result.Timeline, max(n, 64)) // append grows by less
+		}
 		r.result.Timeline = append(r.result.Timeline, e)
 	}
 }

@@ -133,6 +133,26 @@ func BenchmarkCrashLoop(b *testing.B) {
 	}
 }
 
+// TestAllocations bounds the allocations of a crash loop, most of what a simulation costs: those of a restart do not depend on how long the
+// simulation is, and the facts are not copied.
+func TestAllocations(t *testing.T) {
+	pod, s := crashLoop(t)
+	restarts := 0
+	allocations := testing.AllocsPerRun(1, func() {
+		r, err := simulate.Pods([]*spec.Pod{pod}, simulate.Options{For: 4 * time.Hour, Scenario: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		restarts = 0
+		for _, times := range r.Pods[0].Restarts {
+			restarts += len(times)
+		}
+	})
+	if each := allocations / float64(restarts); each > 130 {
+		t.Errorf("%.0f allocations for each of %d restarts", each, restarts)
+	}
+}
+
 // TestMaxStarts checks that at most so many containers start at the same time.
 func TestMaxStarts(t *testing.T) {
 	pods := []*spec.Pod{}

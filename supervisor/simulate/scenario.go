@@ -132,26 +132,27 @@ type EventKind struct {
 	Fields []string // that it uses beside `at` and `event`
 	Does   string   // for people
 
-	lasts time.Duration // default of `for`
-	host  string        // what the timeline has of it; empty: the events of the pod show it
+	lasts    time.Duration // default of `for`
+	host     string        // what the timeline has of it; empty: the events of the pod show it
+	restarts bool          // the daemon is restarted
 }
 
 // EventKinds returns the values of [Happening.Event], in the order of the reference.
 func EventKinds() []EventKind { return slices.Clone(eventKinds) }
 
 var eventKinds = []EventKind{
-	{"stop", []string{"pod", "grace"}, "a person stops the pod", 0, ""},
-	{"start", []string{"pod"}, "a person starts a pod again that was stopped or has completed", 0, ""},
-	{"restart", []string{"pod", "container"}, "a person restarts the pod, or one container", 0, ""},
-	{"update", []string{"file"}, "a person applies another pod file", 0, ""},
-	{"oomKill", []string{"pod", "container"}, "the kernel kills the container, which is out of memory", 0, ""},
-	{"reboot", []string{"for"}, "the host shuts down, which stops the pods, and boots", 30 * time.Second, "Host is shut down"},
-	{"powerCut", []string{"for"}, "the host is off without a shutdown, and boots", 30 * time.Second, "Host loses its power"},
-	{"daemonCrash", []string{"for"}, "the daemon is killed, and starts again", 5 * time.Second, "Daemon is killed"},
-	{"clockLeap", []string{"by"}, "the wall clock is set", 0, "Wall clock is set"},
-	{"registryDown", []string{"for"}, "images cannot be pulled", 0, "Registry is unavailable"},
-	{"diskFull", []string{"for"}, "images cannot be pulled, containers not created, the state of pods not saved", 0, "Disk is full"},
-	{"engineDown", []string{"for"}, "the container engine is unavailable, containers keep running", 0, "Container engine is unavailable"},
+	{"stop", []string{"pod", "grace"}, "a person stops the pod", 0, "", false},
+	{"start", []string{"pod"}, "a person starts a pod again that was stopped or has completed", 0, "", false},
+	{"restart", []string{"pod", "container"}, "a person restarts the pod, or one container", 0, "", false},
+	{"update", []string{"file"}, "a person applies another pod file", 0, "", false},
+	{"oomKill", []string{"pod", "container"}, "the kernel kills the container, which is out of memory", 0, "", false},
+	{"reboot", []string{"for"}, "the host shuts down, which stops the pods, and boots", 30 * time.Second, "Host is shut down", true},
+	{"powerCut", []string{"for"}, "the host is off without a shutdown, and boots", 30 * time.Second, "Host loses its power", true},
+	{"daemonCrash", []string{"for"}, "the daemon is killed, and starts again", 5 * time.Second, "Daemon is killed", true},
+	{"clockLeap", []string{"by"}, "the wall clock is set", 0, "Wall clock is set", false},
+	{"registryDown", []string{"for"}, "images cannot be pulled", 0, "Registry is unavailable", false},
+	{"diskFull", []string{"for"}, "images cannot be pulled, containers not created, the state of pods not saved", 0, "Disk is full", false},
+	{"engineDown", []string{"for"}, "the container engine is unavailable, containers keep running", 0, "Container engine is unavailable", false},
 }
 
 func (h *Happening) kind() *EventKind {

@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -133,8 +132,28 @@ func (p *Pod) present(container string) bool {
 	if c == nil {
 		return p.images[container]
 	}
-	policy := cmp.Or(c.ImagePullPolicy, spec.DefaultPullPolicy(c.Image, len(p.Spec.ArchivesOf(c)) > 0))
+	policy := p.pullPolicy(c)
 	return policy == spec.PullNever || policy != spec.PullAlways && (p.images[container] || p.world.images[c.Image])
+}
+
+// pullPolicy returns the pull policy of a container. It parses the name of an image once.
+func (p *Pod) pullPolicy(c *spec.Container) spec.PullPolicy {
+	if c.ImagePullPolicy != "" {
+		return c.ImagePullPolicy
+	}
+	key := imageKey{c.Image, len(p.Spec.ArchivesOf(c)) > 0}
+	policy, known := p.world.policies[key]
+	if !known {
+		policy = spec.DefaultPullPolicy(key.name, key.archived)
+		p.world.policies[key] = policy
+	}
+	return policy
+}
+
+// imageKey is an image whose default pull policy is known.
+type imageKey struct {
+	name     string
+	archived bool
 }
 
 // imageName returns the image of a container as the pod file has it, or its name if it is an ephemeral container.

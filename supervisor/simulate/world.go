@@ -31,17 +31,20 @@ type World struct {
 	pods []*Pod
 
 	registryDown, diskFull, unavailable bool
+	endless                             bool // the supervisor is never restarted, so that no facts are kept for the next one
 
-	images  map[string]bool // the images of the host
-	met     map[string]bool // conditions that pods wait for
-	starts  starts
-	closing *closing // nil: the host is not being shut down
-	booting func()   // called at each boot; nil: nothing
-	cut     func()   // called when the host goes down; nil: nothing
+	images   map[string]bool // the images of the host
+	policies map[imageKey]spec.PullPolicy
+	met      map[string]bool // conditions that pods wait for
+	starts   starts
+	closing  *closing // nil: the host is not being shut down
+	booting  func()   // called at each boot; nil: nothing
+	cut      func()   // called when the host goes down; nil: nothing
 
 	now         time.Duration
 	booted      time.Duration // when the host was booted
 	boots       int
+	boot        string        // the ID of the boot
 	clockOffset time.Duration // of the wall clock
 
 	queue      []item
@@ -62,14 +65,17 @@ type item struct {
 // New returns a host without pods at its first instant.
 func New() *World {
 	return &World{
-		boots: 1, supervisor: 1, ring: event.NewRing(keptEvents), images: map[string]bool{}, met: map[string]bool{},
+		boots: 1, boot: bootID(1), supervisor: 1, ring: event.NewRing(keptEvents), images: map[string]bool{}, met: map[string]bool{},
+		policies: map[imageKey]spec.PullPolicy{},
 	}
 }
+
+func bootID(n int) string { return fmt.Sprintf("boot-%d", n) }
 
 // Now returns the current instant as the supervisor reads it.
 func (w *World) Now() lifecycle.Instant {
 	return lifecycle.Instant{
-		Boot: fmt.Sprintf("boot-%d", w.boots), Mono: 10*time.Second + w.now - w.booted, Wall: epoch.Add(w.now + w.clockOffset),
+		Boot: w.boot, Mono: 10*time.Second + w.now - w.booted, Wall: epoch.Add(w.now + w.clockOffset),
 	}
 }
 
