@@ -159,3 +159,16 @@ func (w *watcher) Connect(ctx context.Context) error {
 	}
 	return err
 }
+
+// eventsOf reads the events of a pod that is explained, without the values of its secrets.
+func eventsOf(ctx context.Context, c *client.Client, e *api.Explanation) (events []api.Event, err error) {
+	for ev, err := range c.Events(ctx, &client.EventQuery{Pod: e.Pod, UID: e.UID, Redact: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if ev.Kind != api.EventsMissed {
+			events = append(events, ev)
+		}
+	}
+	return events, nil
+}

@@ -24,6 +24,7 @@ const maxScenario = 1 << 20
 type simulateFlags struct {
 	duration time.Duration
 	scenario string
+	from     string
 	format   string
 	spec     spec.Options
 }
@@ -33,6 +34,17 @@ type simulated struct {
 	*simulate.Result
 	limits []simulate.Limits
 	pods   []*spec.Pod // of the files
+	// recorded is what happened to the pod of --from; nil: there is no such flag.
+	recorded *recordedPod
+}
+
+// recordedPod is a pod whose events the daemon keeps.
+type recordedPod struct {
+	name     string
+	events   []api.Event
+	from, to time.Time
+	scenario *simulate.Scenario
+	left     []string // what the scenario leaves out
 }
 
 func (a *app) simulateCommand() *cobra.Command {
@@ -57,6 +69,10 @@ printed:
 A scenario file has what happens: exit codes, probes that fail, slow pulls, reboots and others, and what must be true.
 See docs/reference/scenario.md for its fields.
 
+With --from, what happened to a pod of this host happens to the pod of the files, as far as the daemon keeps its events: exits,
+out of memory, failed probes, slow pulls, requests, boots. So a changed file can be checked against a bad night. -o scenario
+prints what happened as a scenario file.
+
 -o svg draws the runs of the containers of each pod as a picture. -o html writes the pictures, the worst cases and the events
 as one file.
 
@@ -66,6 +82,10 @@ Exit codes: 0 done, 1 an assertion of the scenario does not hold, 2 a file is in
 
   # Simulate a day of a pod
   podstead simulate web.toml --for 24h
+
+  # Replay what happened to pod web with a changed file, and write it as a scenario to change it
+  podstead simulate changed.toml --from web
+  podstead simulate changed.toml --from web -o scenario > web-scenario.toml
 
   # Draw what happens in a scenario
   podstead simulate web.toml --scenario scenario.toml -o svg > web.svg
@@ -80,8 +100,10 @@ Exit codes: 0 done, 1 an assertion of the scenario does not hold, 2 a file is in
 	cmd.Flags().DurationVar(&f.duration, "for", 0, "`time` to simulate (default that of the scenario, or 30m)")
 	cmd.Flags().StringVar(&f.scenario, "scenario", "", "`file` with what happens, and what must be true")
 	_ = cmd.RegisterFlagCompletionFunc("scenario", completeFiles)
+	cmd.Flags().StringVar(&f.from, "from", "", "`pod` of this host whose recorded events happen again")
+	_ = cmd.RegisterFlagCompletionFunc("from", a.completePods)
 	lossFlags(cmd, &f.spec, "v")
-	formats(cmd, &f.format, "json", "svg", "html")
+	formats(cmd, &f.format, "json", "svg", "html", "scenario")
 	a.addProjectFlags(cmd)
 	return cmd
 }
@@ -89,6 +111,12 @@ Exit codes: 0 done, 1 an assertion of the scenario does not hold, 2 a file is in
 func (a *app) simulate(cmd *cobra.Command, paths []string, f *simulateFlags) error {
 	if f.duration < 0 || cmd.Flags().Changed("for") && f.duration == 0 {
 		return usage(cmd, "--for %v: must be greater than 0", f.duration)
+	}
+	switch {
+	case f.from != "" && f.scenario != "":
+		return usage(cmd, "--from and --scenario cannot be combined")
+	case f.from == "" && f.format == "scenario":
+		return usage(cmd, "-o scenario is used with --from only")
 	}
 	pods, err := a.readSimulated(cmd, paths, f.spec)
 	if err != nil {
@@ -107,6 +135,20 @@ func (a *app) simulate(cmd *cobra.Command, paths []string, f *simulateFlags) err
 			return err
 		}
 	}
+	out := simulated{pods: pods}
+	if f.from != "" {
+		if out.recorded, err = a.recordedPod(cmd, f.from, pods); err != nil {
+			return err
+		}
+		o.Scenario = out.recorded.scenario
+		for _, left := range out.recorded.left {
+			a.note("not in the scenario: %s", left)
+		}
+		if f.format == "scenario" {
+			_, err := a.out.Write(o.Scenario.TOML())
+			return err
+		}
+	}
 	result, err := simulate.Pods(pods, o)
 	if _, invalid := errors.AsType[spec.Problems](err); invalid {
 		return &failure{status: statusUsage, err: err}
@@ -114,7 +156,7 @@ func (a *app) simulate(cmd *cobra.Command, paths []string, f *simulateFlags) err
 	if err != nil {
 		return err
 	}
-	out := simulated{Result: result, pods: pods}
+	out.Result = result
 	if o.Scenario == nil {
 		for _, pod := range pods {
 			limits, err := simulate.WorstCases(pod)
@@ -135,6 +177,35 @@ func (a *app) simulate(cmd *cobra.Command, paths []string, f *simulateFlags) err
 		return failed
 	}
 	return nil
+}
+
+// recordedPod reads what happened to a pod, as a scenario for the pod of its name in the files, or for the only one.
+func (a *app) recordedPod(cmd *cobra.Command, name string, pods []*spec.Pod) (*recordedPod, error) {
+	pod := pods[0]
+	if i := slices.IndexFunc(pods, func(p *spec.Pod) bool { return p.Name == name }); i >= 0 {
+		pod = pods[i]
+	} else if len(pods) > 1 {
+		return nil, usage(cmd, "--from %s: the files define several pods, but none of this name", name)
+	}
+	c, err := a.client(cmd)
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.Why(cmd.Context(), name, 0)
+	if err != nil {
+		return nil, err
+	}
+	events, err := eventsOf(cmd.Context(), c, &e)
+	if err != nil {
+		return nil, err
+	}
+	if len(events) == 0 {
+		return nil, fmt.Errorf("simulate: no events of pod %q are stored", name)
+	}
+	p, _ := view.Explained(&e, events, 0, time.Now())
+	r := recordedPod{name: name, events: events, from: events[0].Time, to: p.To}
+	r.scenario, r.left = simulate.Recorded(pod, events, p.To)
+	return &r, nil
 }
 
 func readScenario(path string) (*simulate.Scenario, error) {
@@ -206,11 +277,33 @@ func (a *app) printSimulated(format string, s *simulated) error {
 	for _, line := range s.Summary() {
 		fmt.Fprintln(a.out, plain.Text(line))
 	}
+	if s.recorded != nil {
+		fmt.Fprintln(a.out, plain.Text(s.recorded.summary()))
+	}
 	if len(s.limits) == 0 {
 		return nil
 	}
 	fmt.Fprintln(a.out, "\nWorst cases:")
 	return a.screen().Table(s.worst())
+}
+
+// summary is what happened to the pod, in the form of [simulate.Result.Summary].
+func (r *recordedPod) summary() string {
+	starts := map[string]int{}
+	for i := range r.events {
+		if r.events[i].Kind == api.EventContainerStarted {
+			starts[r.events[i].Container]++
+		}
+	}
+	restarts := 0
+	for _, n := range starts {
+		restarts += n - 1
+	}
+	word := "restarts"
+	if restarts == 1 {
+		word = "restart"
+	}
+	return fmt.Sprintf("%s as recorded in %v: %d %s", r.name, r.to.Sub(r.from).Round(time.Second), restarts, word)
 }
 
 // worst is the table of the worst cases.
@@ -264,6 +357,11 @@ func (s *simulated) pictures() []timeline.Picture {
 	}
 	summary := s.Summary()
 	var pictures []timeline.Picture
+	if r := s.recorded; r != nil {
+		pictures = append(pictures, view.Timeline(timeline.Picture{
+			Title: r.name + " as recorded", Summary: r.summary(), From: r.from, To: r.to, Elapsed: true,
+		}, nil, r.events))
+	}
 	for i := range s.Pods {
 		p := &s.Pods[i]
 		var containers []string

@@ -105,19 +105,14 @@ picture and the events as one file.`,
 
 // whyPicture prints the timeline of a pod as a picture, or the explanation with it as a page.
 func (a *app) whyPicture(cmd *cobra.Command, c *client.Client, e *api.Explanation, f *whyFlags) error {
-	var events []api.Event
-	for ev, err := range c.Events(cmd.Context(), &client.EventQuery{Pod: e.Pod, UID: e.UID, Redact: true}) {
-		if err != nil {
-			return err
-		}
-		if ev.Kind != api.EventsMissed {
-			events = append(events, ev)
-		}
+	events, err := eventsOf(cmd.Context(), c, e)
+	if err != nil {
+		return err
 	}
 	picture, shown := view.Explained(e, events, f.since, time.Now())
 	page := timeline.Page{Title: "Pod " + e.Pod, Text: view.Explanation(e, time.Now()), Pictures: []timeline.Picture{picture}}
 	if f.format == "svg" {
-		_, err := a.out.Write(timeline.SVG(page.Pictures))
+		_, err = a.out.Write(timeline.SVG(page.Pictures))
 		return err
 	}
 	table := timeline.Table{Title: "Events", Rows: [][]string{{"TIME", "TYPE", "REASON", "CONTAINER", "MESSAGE"}}}
@@ -128,7 +123,7 @@ func (a *app) whyPicture(cmd *cobra.Command, c *client.Client, e *api.Explanatio
 		})
 	}
 	page.Tables = append(page.Tables, table)
-	_, err := a.out.Write(page.HTML())
+	_, err = a.out.Write(page.HTML())
 	return err
 }
 

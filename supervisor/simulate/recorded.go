@@ -1,0 +1,353 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const (
+	// offBefore is how long the host is taken to be off before a boot after a power loss, whose time is not known.
+	offBefore = 30 * time.Second
+	// downBefore is how long the daemon is taken to be down before it recovers a pod.
+	downBefore = 5 * time.Second
+	// startUp bounds the time from the start of a run to a first failure that belongs to its start-up, if nothing else shows it.
+	startUp = 10 * time.Second
+	// moreThanSeen is added to a time for which probes were seen to fail.
+	moreThanSeen = time.Second
+)
+
+// Recorded returns the scenario of what the events of a pod report, from the first one until a time, and for people what it leaves out.
+// The events must be in their order. The scenario is for another definition of the pod: what the definition decides, such as the times of
+// restarts and stops because of probes, is not in it.
+//
+// Events do not report everything: a run that was stopped because of a probe has failing probes for the time that was seen.
+func Recorded(pod *spec.Pod, events []api.Event, until time.Time) (*Scenario, []string) {
+	r := recorder{pod: pod, scenario: &Scenario{}, containers: map[string]*recorded{}, left: map[string]bool{}}
+	if len(events) > 0 {
+		r.start, r.last = events[0].Time, events[0].Time
+	}
+	for i := range events {
+		e := &events[i]
+		if e.Container != "" {
+			if pod.Container(e.Container) == nil {
+				r.left[fmt.Sprintf("container %q, which the pod does not have", e.Container)] = true
+				continue
+			}
+			r.ofContainer(e)
+		} else {
+			r.ofPod(e)
+		}
+		r.last = e.Time
+	}
+	r.scenario.For = text(min(max(until.Sub(r.start), time.Second), maxFor))
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		if o := r.containers[c.Name]; o != nil {
+			if !o.run.from.IsZero() {
+				r.end(o, &ContainerRun{}, time.Time{})
+			}
+			r.registry(o)
+			r.scenario.Containers = append(r.scenario.Containers, o.Container)
+		}
+	}
+	slices.SortStableFunc(r.scenario.Events, func(a, b Happening) int { return int(a.At.Duration() - b.At.Duration()) })
+	return r.scenario, slices.Sorted(maps.Keys(r.left))
+}
+
+// recorder makes a scenario of events.
+type recorder struct {
+	pod        *spec.Pod
+	scenario   *Scenario
+	containers map[string]*recorded
+	left       map[string]bool // what is left out
+
+	start, last time.Time // the times of the first event, and of the one before
+	shutdown    time.Time // of the host; zero: it is not being shut down
+	booted      time.Time
+	exited      time.Time // the newest exit
+}
+
+// recorded is a container while events are read.
+type recorded struct {
+	Container
+
+	run        recordedRun
+	pulling    time.Time
+	failed     time.Time // the first pull that failed; zero: none
+	lastFailed time.Time
+}
+
+// recordedRun is a run that has not ended. From is zero: there is none.
+type recordedRun struct {
+	from     time.Time
+	stop     time.Time // zero: it was not stopped
+	why      api.EventKind
+	ignores  bool // it was killed after its grace period
+	failures map[string][]failure
+}
+
+// failure is a probe that failed.
+type failure struct {
+	at    time.Time
+	count int // of failures in a row
+}
+
+// text is a duration of a scenario.
+func text(d time.Duration) Duration { return Duration(offset(max(d, 0))) }
+
+// parsed is a duration of an event.
+func parsed(s string) time.Duration { return Duration(s).Duration() }
+
+// at is a time of the scenario.
+func (r *recorder) at(t time.Time) Duration { return text(t.Sub(r.start)) }
+
+func (r *recorder) happens(at time.Time, h Happening) {
+	h.At = r.at(at)
+	if kind := h.kind(); slices.Contains(kind.Fields, "pod") {
+		h.Pod = r.pod.Name
+	}
+	r.scenario.Events = append(r.scenario.Events, h)
+}
+
+// off adds an event that lasts until a time, from at most a duration before it, but not before the event that came first.
+func (r *recorder) off(event string, until time.Time, before time.Duration) {
+	at := until.Add(-before)
+	if at.Before(r.last) {
+		at = r.last
+	}
+	r.happens(at, Happening{Event: event, For: text(max(until.Sub(at), time.Millisecond))})
+}
+
+// ofPod adds an event of the pod.
+func (r *recorder) ofPod(e *api.Event) {
+	switch e.Kind { //nolint:exhaustive // the others follow from these, and from the definition
+	case api.EventPodStopping:
+		r.happens(e.Time, Happening{Event: "stop", Grace: text(parsed(e.Fields["grace"]))})
+	case api.EventPodRestartRequested:
+		r.happens(e.Time, Happening{Event: "restart"})
+	case api.EventPodStartRequested:
+		if e.Fields["by"] != lifecycle.ByStart { // otherwise the boot starts it
+			r.happens(e.Time, Happening{Event: "start"})
+		}
+	case api.EventNodeShutdown:
+		if e.Fields["by"] == lifecycle.ByShutdown {
+			r.shutdown = e.Time
+		} else {
+			r.happens(e.Time, Happening{Event: "stop"})
+		}
+	case api.EventHostRebooted:
+		r.boot(e)
+	case api.EventPodRecovered:
+		if e.Time.After(r.booted) {
+			r.off("daemonCrash", e.Time, downBefore)
+		}
+	case api.EventConditionMet:
+		r.condition(e)
+	case api.EventDefinitionChanged:
+		r.left["updates: the containers that they restarted are restarted by request"] = true
+	case api.EventPodEvicted, api.EventSandboxFailed, api.EventSandboxChanged, api.EventVolumeFailed, api.EventEngineUnavailable,
+		api.EventStateNotDurable, api.EventPodQuarantined, api.EventPodRejected:
+		r.left[fmt.Sprintf("events with the reason %s", e.Reason)] = true
+	}
+}
+
+// boot adds the reboot or the power loss before a boot. What ran then is lost, or was stopped.
+func (r *recorder) boot(e *api.Event) {
+	switch {
+	case !r.shutdown.IsZero():
+		from := r.shutdown
+		if r.exited.After(from) {
+			from = r.exited
+		}
+		r.happens(r.shutdown, Happening{Event: "reboot", For: text(max(e.Time.Sub(from), time.Millisecond))})
+	default:
+		r.off("powerCut", e.Time, offBefore)
+	}
+	r.shutdown, r.booted = time.Time{}, e.Time
+	for _, o := range r.containers {
+		if !o.run.from.IsZero() {
+			r.end(o, &ContainerRun{}, time.Time{})
+		}
+	}
+}
+
+// condition adds when a condition of waitFor was met first.
+func (r *recorder) condition(e *api.Event) {
+	name, after := e.Fields["condition"], parsed(e.Fields["duration"])
+	known := after == 0 // those that are not listed are met at once
+	for _, c := range r.scenario.Conditions {
+		known = known || c.Condition == name
+	}
+	if !known && slices.Contains(r.pod.WaitFor, name) && spec.ParseWaitCondition(name).Kind != spec.WaitPod {
+		r.scenario.Conditions = append(r.scenario.Conditions, Condition{Condition: name, MetAfter: text(after)})
+	}
+}
+
+// ofContainer adds an event of a container.
+func (r *recorder) ofContainer(e *api.Event) {
+	o := r.containers[e.Container]
+	if o == nil {
+		o = &recorded{Container: Container{Pod: r.pod.Name, Name: e.Container}}
+		r.containers[e.Container] = o
+	}
+	switch e.Kind { //nolint:exhaustive // the others follow from these, and from the definition
+	case api.EventImagePulling:
+		o.pulling = e.Time
+	case api.EventImagePulled:
+		if took := parsed(e.Fields["duration"]); o.PullTakes == "" && took > 0 {
+			o.PullTakes = text(took)
+		}
+		r.registry(o)
+	case api.EventImagePullFailed:
+		if o.lastFailed = e.Time; o.failed.IsZero() {
+			o.failed = e.Time
+			if !o.pulling.IsZero() {
+				o.failed = o.pulling
+			}
+		}
+	case api.EventContainerStarted:
+		if !o.run.from.IsZero() {
+			r.end(o, &ContainerRun{Lasts: text(e.Time.Sub(o.run.from))}, e.Time) // its exit is not known
+		}
+		o.run = recordedRun{from: e.Time, failures: map[string][]failure{}}
+	case api.EventContainerStartFailed:
+		o.add(&ContainerRun{StartError: e.Fields["error"]})
+	case api.EventContainerCreateFailed:
+		r.left["containers that could not be created"] = true
+	case api.EventProbeFailed:
+		if o.run.failures != nil {
+			count, _ := strconv.Atoi(e.Fields["count"])
+			probe := map[string]lifecycle.ProbeKind{
+				"Startup": lifecycle.ProbeStartup, "Liveness": lifecycle.ProbeLiveness, "Readiness": lifecycle.ProbeReadiness,
+			}[e.Fields["probe"]]
+			o.run.failures[string(probe)] = append(o.run.failures[string(probe)], failure{e.Time, count})
+		}
+	case api.EventRestartRequested:
+		r.happens(e.Time, Happening{Event: "restart", Container: e.Container})
+	case api.EventContainerChanged:
+		r.happens(e.Time, Happening{Event: "restart", Container: e.Container})
+		o.stopped(e)
+	case api.EventContainerKilled:
+		o.run.ignores = e.Fields["grace"] != ""
+		o.stopped(e)
+	case api.EventContainerStopping, api.EventContainerLivenessFailed, api.EventContainerStartupFailed, api.EventContainerPostStartFailed,
+		api.EventContainerSandboxChanged, api.EventContainerDropped:
+		o.stopped(e)
+	case api.EventContainerSucceeded, api.EventContainerFailed:
+		r.exit(o, e)
+	}
+}
+
+// stopped records that the run is stopped.
+func (o *recorded) stopped(e *api.Event) {
+	if o.run.stop.IsZero() {
+		o.run.stop, o.run.why = e.Time, e.Kind
+	}
+}
+
+// registry adds the time in which the image could not be pulled.
+func (r *recorder) registry(o *recorded) {
+	if !o.failed.IsZero() {
+		r.happens(o.failed, Happening{Event: "registryDown", For: text(o.lastFailed.Sub(o.failed) + moreThanSeen)})
+	}
+	o.failed, o.pulling = time.Time{}, time.Time{}
+}
+
+// exit adds a run that has exited.
+func (r *recorder) exit(o *recorded, e *api.Event) {
+	r.exited = e.Time
+	if o.run.from.IsZero() {
+		o.run = recordedRun{from: r.start, failures: map[string][]failure{}} // its start is not known any more
+	}
+	var run ContainerRun
+	code, _ := strconv.ParseInt(e.Fields["code"], 10, 64)
+	switch oom := e.Fields["reason"] == string(lifecycle.ReasonOOMKilled); {
+	case oom || o.run.stop.IsZero():
+		run.Lasts, run.ExitCode, run.OOMKilled = text(e.Time.Sub(o.run.from)), code, oom
+	case o.run.ignores:
+		run.IgnoresStop = true
+	default:
+		if took := e.Time.Sub(o.run.stop); took >= time.Millisecond {
+			run.StopTakes = text(took)
+		}
+	}
+	r.end(o, &run, e.Time)
+}
+
+// end adds a run with the results of its probes. The time is that of its exit, or zero.
+func (r *recorder) end(o *recorded, run *ContainerRun, exit time.Time) {
+	byProbe := o.run.why == api.EventContainerLivenessFailed || o.run.why == api.EventContainerStartupFailed
+	ready, hangs := time.Duration(0), time.Duration(0)
+	for _, probe := range slices.Sorted(maps.Keys(o.run.failures)) {
+		for _, g := range groups(o.run.failures[probe]) {
+			begin, end := g.first.Sub(o.run.from), g.last.Sub(o.run.from)
+			last := byProbe && probe != string(lifecycle.ProbeReadiness) && !g.last.Add(g.gap).Before(o.run.stop)
+			switch {
+			case begin <= max(g.gap+g.gap/2, startUp):
+				ready = max(ready, end+moreThanSeen)
+			case last:
+				hangs = begin
+			default:
+				o.Probes = append(o.Probes, ProbeAnswer{
+					Probe: probe, From: r.at(g.first), To: r.at(g.last.Add(max(g.gap, moreThanSeen))), Fails: true,
+				})
+			}
+		}
+	}
+	if byProbe && ready == 0 && hangs == 0 { // the failures are not kept any more
+		ready = o.run.stop.Sub(o.run.from) + moreThanSeen
+	}
+	if ready > 0 {
+		run.ReadyAfter = text(ready)
+	}
+	if hangs > ready {
+		run.HangsAfter = text(hangs)
+	}
+	if !exit.IsZero() && run.Lasts != "" && ready > run.Lasts.Duration() {
+		run.ReadyAfter = run.Lasts // it exited before
+	}
+	o.run = recordedRun{}
+	o.add(run)
+}
+
+// group is failures of a probe in a row.
+type group struct {
+	first, last time.Time
+	gap         time.Duration // between two of them; 0: not known
+}
+
+// groups divides failures where the probe has succeeded in between.
+func groups(list []failure) []group {
+	var out []group
+	for i, f := range list {
+		n := len(out)
+		if n == 0 || f.count <= list[i-1].count {
+			out = append(out, group{first: f.at, last: f.at})
+			continue
+		}
+		g := &out[n-1]
+		g.gap = f.at.Sub(g.last) / time.Duration(f.count-list[i-1].count)
+		if g.last = f.at; i == 1 || list[i-2].count >= list[i-1].count {
+			g.first = g.first.Add(-g.gap * time.Duration(list[i-1].count-1)) // the ones before are not kept
+		}
+	}
+	return out
+}
+
+// add adds a run. Equal runs in a row are one entry.
+func (o *recorded) add(run *ContainerRun) {
+	if n := len(o.Runs); n > 0 {
+		last := o.Runs[n-1]
+		if last.Times = 0; last == *run && o.Runs[n-1].Times < maxTimes {
+			o.Runs[n-1].Times = max(o.Runs[n-1].Times, 1) + 1
+			return
+		}
+	}
+	o.Runs = append(o.Runs, *run)
+}
