@@ -221,7 +221,10 @@ var flagHints = []flagHint{
 	{[]string{"run", "up"}, []string{"remove-orphans"}, "delete the pods that the files do not define with podstead apply FILE --prune"},
 	{[]string{"run", "up"}, []string{"force-recreate", "no-recreate"}, "replace the pods that run with podstead restart POD"},
 	{[]string{"run", "up"}, []string{"scale"}, "write a pod file for each replica, and apply them with podstead apply DIR"},
-	{[]string{"run", "up"}, []string{"pull"}, "set imagePullPolicy in the pod file, or pull the image first with podstead image pull IMAGE"},
+	{
+		[]string{"run", "up"}, []string{"pull"},
+		"set imagePullPolicy in the pod file, or pull the image first with podstead image pull IMAGE",
+	},
 	{
 		[]string{"apply", "create", "run", "up"},
 		[]string{"dry-run"},

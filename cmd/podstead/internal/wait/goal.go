@@ -27,10 +27,10 @@ type Goal struct {
 	reached string // UID of the pod that has had what was requested; empty: none yet
 }
 
-// Ready waits until what was requested of each pod is complete, see [complete] and [Goal.Started], or has failed: it was refused, replaced or rolled back, a
-// container has failed, or the pod is stopped. It returns an error for each of the latter, by name of the pod. The function seen is called
-// with each change of a pod that is awaited. When the context ends, Ready returns the pods that are not complete with the error of the
-// context.
+// Ready waits until what was requested of each pod is complete, see [complete] and [Goal.Started], or has failed: it was refused, replaced
+// or rolled back, a container has failed, or the pod is stopped. It returns an error for each of the latter, by name of the pod. The
+// function seen is called with each change of a pod that is awaited. When the context ends, Ready returns the pods that are not complete
+// with the error of the context.
 func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (map[string]error, error) {
 	failed := map[string]error{}
 	waiting := map[string]*Goal{}
