@@ -83,9 +83,9 @@ Exit codes: 0 done, 1 an assertion of the scenario does not hold, 2 a file is in
   # Simulate a day of a pod
   podstead simulate web.toml --for 24h
 
-  # Replay what happened to pod web with a changed file, and write it as a scenario to change it
-  podstead simulate changed.toml --from web
-  podstead simulate changed.toml --from web -o scenario > web-scenario.toml
+  # Replay what happened to pod web with its changed file, and write it as a scenario file
+  podstead simulate web.toml --from web
+  podstead simulate web.toml --from web -o scenario > recorded.toml
 
   # Draw what happens in a scenario
   podstead simulate web.toml --scenario scenario.toml -o svg > web.svg
