@@ -508,7 +508,7 @@ func (v *view) unready(over bool) []string {
 		}
 	}
 	for i := range v.pod.Containers {
-		if c := &v.pod.Containers[i]; !v.isReady(c, roleApp) && !(over && v.over(c)) {
+		if c := &v.pod.Containers[i]; !v.isReady(c, roleApp) && (!over || !v.over(c)) {
 			names = append(names, c.Name)
 		}
 	}

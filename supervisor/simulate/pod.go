@@ -356,7 +356,7 @@ func (p *Pod) foldResult(e lifecycle.Event) {
 		container := containerOf(e)
 		before, was := p.Facts.LiveRun(container)
 		p.fold(e)
-		if ref, is := p.Facts.LiveRun(container); is && !(was && ref == before) {
+		if ref, is := p.Facts.LiveRun(container); is && (!was || ref != before) {
 			p.watch(ref)
 		}
 	case lifecycle.SandboxStarted:

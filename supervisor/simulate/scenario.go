@@ -152,7 +152,10 @@ var eventKinds = []EventKind{
 	{"clockLeap", []string{"by"}, "the wall clock is set", 0, "Wall clock is set", false},
 	{"registryDown", []string{"for"}, "images cannot be pulled", 0, "Registry is unavailable", false},
 	{"diskFull", []string{"for"}, "images cannot be pulled, containers not created, the state of pods not saved", 0, "Disk is full", false},
-	{"engineDown", []string{"for"}, "the container engine is unavailable, containers keep running", 0, "Container engine is unavailable", false},
+	{
+		"engineDown", []string{"for"}, "the container engine is unavailable, containers keep running", 0, "Container engine is unavailable",
+		false,
+	},
 }
 
 func (h *Happening) kind() *EventKind {
