@@ -117,5 +117,6 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere}
 table{border-collapse:collapse}
 th,td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid #d8dee4;vertical-align:top}
 th{font-size:.8rem}
+td:first-child{white-space:nowrap}
 @media (prefers-color-scheme:dark){body{background:#0d1117;color:#e6edf3}th,td{border-color:#30363d}}
 `
