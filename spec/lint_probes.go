@@ -56,16 +56,17 @@ func (l *linter) livenessWithoutRestart(c *Container) {
 		"a failure stops the container, and restartPolicy Never does not start it again: the pod fails", c.LivenessProbe)
 }
 
-// timeoutOverPeriod warns of a probe that can last longer than its period. The next one begins after it.
+// timeoutOverPeriod warns of a timeout of the file that is longer than the period. The next probe begins after one that times out. The
+// default of a second is no reason for a warning: a period of less is meant for a container that responds.
 func (l *linter) timeoutOverPeriod(p *Probe) {
 	if p == nil || p.TimeoutSeconds <= p.PeriodSeconds {
 		return
 	}
 	l.advise(CodeTimeoutOverPeriod, "set timeoutSeconds to at most periodSeconds", fmt.Sprintf(
 		"a probe that times out lasts %s, longer than periodSeconds %v, and the next one begins after it: "+
-			"a container that hangs is noticed after failureThreshold %d x timeoutSeconds %v = %s",
+			"a container that does not respond fails the probe after failureThreshold %d x timeoutSeconds %v = %s",
 		secs(p.TimeoutSeconds), p.PeriodSeconds, p.FailureThreshold, p.TimeoutSeconds, secs(Seconds(p.FailureThreshold)*p.TimeoutSeconds),
-	), &p.TimeoutSeconds, &p.PeriodSeconds)
+	), &p.TimeoutSeconds)
 }
 
 // startupOrder warns of a sidecar whose startup probe connects to a container that starts after the sidecar has started (KEP-753).

@@ -30,7 +30,7 @@ func lint(t *testing.T, file, text string, o spec.Lint) ([]string, []*spec.Pod) 
 	for i := range parts {
 		pods = append(pods, parts[i].Pod)
 	}
-	return coded(append(problems, spec.LintWaits(parts, nil)...)), pods
+	return coded(append(problems, spec.LintWaits(parts, nil, len(parts) > 1)...)), pods
 }
 
 // coded returns the problems with a code.
@@ -165,7 +165,8 @@ var lintTests = []struct {
 		bad:  head + `livenessProbe = { httpGet = ":80/", periodSeconds = 5, timeoutSeconds = 20 }`,
 		good: head + `livenessProbe = { httpGet = ":80/", periodSeconds = 5, timeoutSeconds = 5 }`,
 		want: "5: containers[0].livenessProbe.timeoutSeconds: a probe that times out lasts 20s, longer than periodSeconds 5, and the next one " +
-			"begins after it: a container that hangs is noticed after failureThreshold 3 x timeoutSeconds 20 = 60s (timeout-over-period)",
+			"begins after it: a container that does not respond fails the probe after failureThreshold 3 x timeoutSeconds 20 = 60s " +
+			"(timeout-over-period)",
 		// From the first probe that hangs. The worst case begins directly after the probe before that.
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			limits, err := simulate.WorstCases(pods[0])
@@ -175,6 +176,14 @@ var lintTests = []struct {
 			return limits[0].Hang - 5*time.Second
 		},
 		is: 60 * time.Second, isOK: 15 * time.Second,
+	},
+	{
+		name: "probe: a period that is shorter than the default timeout",
+		bad:  head + `readinessProbe = { httpGet = ":80/", periodSeconds = 0.5, timeoutSeconds = 1 }`,
+		good: head + `readinessProbe = { httpGet = ":80/", periodSeconds = 0.5 }`,
+		want: "5: containers[0].readinessProbe.timeoutSeconds: a probe that times out lasts 1s, longer than periodSeconds 0.5, and the next " +
+			"one begins after it: a container that does not respond fails the probe after failureThreshold 3 x timeoutSeconds 1 = 3s " +
+			"(timeout-over-period)",
 	},
 	{
 		name: "startup probe: a port of a later container",

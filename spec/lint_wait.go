@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// LintWaits warns of pods that wait for what never happens: for a pod that is neither among the parts, which can be of several files, nor
-// among the other pods of the host, or for the success of a pod that never terminates. A single pod can wait for one that is applied
-// later. All parts must be valid.
-func LintWaits(parts []Part, others []*Pod) (problems Problems) {
+// LintWaits warns of pods of a file that wait for what never happens: for a pod that does not exist, or for the success of a pod that does
+// not terminate. The others are the pods of other files and of the host. Complete reports that a pod that is not among them is a mistake: one
+// file can wait for a pod that is applied later. All parts must be valid.
+func LintWaits(parts []Part, others []*Pod, complete bool) (problems Problems) {
 	pods := map[string]*Pod{}
 	for _, p := range others {
 		pods[p.Name] = p
@@ -23,23 +23,15 @@ func LintWaits(parts []Part, others []*Pod) (problems Problems) {
 		var found Problems
 		for j, entry := range p.Pod.WaitFor {
 			c := ParseWaitCondition(entry)
-			of := pods[c.Object]
-			w := warnAt(p.root.child("waitFor").items[j], "")
-			w.Code = CodeWaitUnfulfilled
-			switch {
-			case c.Kind != WaitPod:
-				continue
-			case of == nil && len(parts) > 1:
-				w.Message = "there is no pod " + quote(c.Object) + " in these files or on this host"
-				w.Hint = didYouMean(c.Object, slices.Sorted(maps.Keys(pods)))
-			case of != nil && c.State == WaitSucceeded && of.restarting() != "":
-				w.Message = fmt.Sprintf("pod %s never succeeds: restartPolicy Always starts its container %s again", quote(c.Object),
-					quote(of.restarting()))
-				w.Hint = "wait for pod:" + c.Object + ":ready, or set another restartPolicy in that pod"
-			default:
+			message, hint := waitsFor(c, pods)
+			if message == "" || pods[c.Object] == nil && !complete {
 				continue
 			}
-			found = append(found, w)
+			at := p.root.child("waitFor").items[j]
+			found = append(found, Problem{
+				Line: at.at.line, Column: at.at.column, Path: at.path(), Message: message, Hint: hint, Warning: true,
+				Code: CodeWaitUnfulfilled,
+			})
 		}
 		allowed := allowedIn(p.format, p.data)
 		for _, w := range allowed.filter(found, p.root).in(p.file) {
@@ -49,6 +41,21 @@ func LintWaits(parts []Part, others []*Pod) (problems Problems) {
 		}
 	}
 	return problems
+}
+
+// waitsFor returns why a condition is never met, and what to do; empty: it can be met.
+func waitsFor(c WaitCondition, pods map[string]*Pod) (message, hint string) {
+	of := pods[c.Object]
+	switch {
+	case c.Kind != WaitPod:
+	case of == nil:
+		return "there is no pod " + quote(c.Object) + " in these files or on this host",
+			didYouMean(c.Object, slices.Sorted(maps.Keys(pods)))
+	case c.State == WaitSucceeded && of.restarting() != "":
+		return fmt.Sprintf("pod %s never succeeds: restartPolicy Always starts its container %s again", quote(c.Object),
+			quote(of.restarting())), "wait for pod:" + c.Object + ":ready, or set another restartPolicy in that pod"
+	}
+	return "", ""
 }
 
 // restarting returns a container that is started again whatever its exit code is; empty: there is none.
