@@ -103,7 +103,7 @@ func (l *linter) memoryVolumes() {
 		if what == "" || v.EmptyDir.SizeLimit.Cmp(limit) <= 0 {
 			continue
 		}
-		l.advise(CodeMemoryVolumeOverLimit, "set sizeLimit to less than "+limit.String()+", or raise the memory limit", fmt.Sprintf(
+		l.advise(CodeMemoryVolumeOverLimit, "raise the memory limit, or set a smaller sizeLimit", fmt.Sprintf(
 			"%s is larger than %s: its files count towards the limit, so that a container is out of memory before the volume is full",
 			v.EmptyDir.SizeLimit.String(), what), v.EmptyDir.SizeLimit)
 	}

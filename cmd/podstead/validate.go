@@ -177,7 +177,7 @@ func (a *app) found(file *validated, problems spec.Problems, f *validateFlags) {
 	}
 }
 
-// warnWaits prints for which pods the pods of files wait in vain. The lines of a Compose file are not known.
+// warnWaits prints for which pods the pods of files wait in vain.
 func (a *app) warnWaits(cmd *cobra.Command, files []*validated, list []readPod, f *validateFlags) {
 	if !slices.ContainsFunc(list, func(r readPod) bool { return len(r.pod.WaitsForPods()) > 0 }) {
 		return
@@ -187,9 +187,7 @@ func (a *app) warnWaits(cmd *cobra.Command, files []*validated, list []readPod, 
 		pods = append(pods, r.pod)
 	}
 	for _, file := range files {
-		if !readsAsCompose(file.File) {
-			a.found(file, spec.LintWaits(file.parts, pods, len(list) > 1), f)
-		}
+		a.found(file, spec.LintWaits(file.parts, pods, len(list) > 1), f)
 	}
 }
 
