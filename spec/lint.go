@@ -58,7 +58,7 @@ func (l *linter) run() {
 	for c := range l.pod.ownContainers() {
 		l.livenessBeforeStart(c)
 		l.livenessWithoutRestart(c)
-		for _, p := range []*Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		for _, p := range []*Probe{c.LivenessProbe, c.StartupProbe} {
 			l.timeoutOverPeriod(p)
 		}
 		l.preStop(c)

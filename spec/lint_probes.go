@@ -56,8 +56,9 @@ func (l *linter) livenessWithoutRestart(c *Container) {
 		"a failure stops the container, and restartPolicy Never does not start it again: the pod fails", c.LivenessProbe)
 }
 
-// timeoutOverPeriod warns of a timeout of the file that is longer than the period. The next probe begins after one that times out. The
-// default of a second is no reason for a warning: a period of less is meant for a container that responds.
+// timeoutOverPeriod warns of a timeout of a probe that stops the container, if the file sets it to more than the period. The next probe
+// begins after one that times out. The default of a second is no reason for a warning: a period of less is meant for a container that
+// responds. So is the period of a readiness probe with a long timeout, which waits for a slow start.
 func (l *linter) timeoutOverPeriod(p *Probe) {
 	if p == nil || p.TimeoutSeconds <= p.PeriodSeconds {
 		return

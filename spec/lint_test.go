@@ -179,10 +179,18 @@ var lintTests = []struct {
 	},
 	{
 		name: "probe: a period that is shorter than the default timeout",
-		bad:  head + `readinessProbe = { httpGet = ":80/", periodSeconds = 0.5, timeoutSeconds = 1 }`,
-		good: head + `readinessProbe = { httpGet = ":80/", periodSeconds = 0.5 }`,
-		want: "5: containers[0].readinessProbe.timeoutSeconds: a probe that times out lasts 1s, longer than periodSeconds 0.5, and the next " +
+		bad:  head + `startupProbe = { httpGet = ":80/", periodSeconds = 0.5, timeoutSeconds = 1 }`,
+		good: head + `startupProbe = { httpGet = ":80/", periodSeconds = 0.5 }`,
+		want: "5: containers[0].startupProbe.timeoutSeconds: a probe that times out lasts 1s, longer than periodSeconds 0.5, and the next " +
 			"one begins after it: a container that does not respond fails the probe after failureThreshold 3 x timeoutSeconds 1 = 3s " +
+			"(timeout-over-period)",
+	},
+	{
+		name: "probe: a readiness probe that waits for a slow response",
+		bad:  head + `livenessProbe = { httpGet = ":80/", periodSeconds = 5, timeoutSeconds = 5.5, failureThreshold = 2 }`,
+		good: head + `readinessProbe = { httpGet = ":80/", periodSeconds = 5, timeoutSeconds = 5.5, failureThreshold = 2 }`,
+		want: "5: containers[0].livenessProbe.timeoutSeconds: a probe that times out lasts 5.5s, longer than periodSeconds 5, and the next " +
+			"one begins after it: a container that does not respond fails the probe after failureThreshold 2 x timeoutSeconds 5.5 = 11s " +
 			"(timeout-over-period)",
 	},
 	{

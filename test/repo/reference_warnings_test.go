@@ -89,7 +89,7 @@ pod ([The system service](../design/system-service.md#shutdown-of-the-host)).`,
 		fix: `raise 'pods.shutdownGracePeriod' of the host, as the hint has it.`,
 	},
 	{
-		code: "timeout-over-period", what: "A probe can last longer than its period",
+		code: "timeout-over-period", what: "A liveness or startup probe can last longer than its period",
 		bad: `[[containers]]
 name = "app"
 image = "app:1"
@@ -102,7 +102,8 @@ noticed later than 'periodSeconds' suggests.
 failureThreshold x timeoutSeconds = the time until the probe has failed
 '''
 
-There is no warning if the file does not set 'timeoutSeconds', whose default is a second.`,
+The warning is for liveness and startup probes, whose failure stops the container, if the file sets 'timeoutSeconds'. A readiness probe with
+a short period and a long timeout waits for a slow response, and does not stop anything.`,
 		fix: `set a longer period, or a shorter timeout:`,
 		good: `[[containers]]
 name = "app"
