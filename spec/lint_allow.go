@@ -54,8 +54,8 @@ func allowedIn(f format, data []byte) allowed {
 			case !slices.Contains(Codes(), code):
 				column := bytes.LastIndex(lines[c.line-1], []byte(c.text)) + 1
 				a.problems = append(a.problems, Problem{
-					Line: c.line, Column: column, Message: "there is no warning " + quote(code), Hint: didYouMean(code, Codes()), Warning: true,
-					Code: CodeUnknownCode,
+					Line: c.line, Column: column, Message: "there is no warning " + quote(code), Hint: didYouMean(code, Codes()),
+					Warning: true, Code: CodeUnknownCode,
 				})
 			case c.alone && line == first:
 				a.file[code] = true

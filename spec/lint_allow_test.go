@@ -79,7 +79,10 @@ spec:
 		{"above a table of an array", "web.toml", insert(two, "[[containers]]", 1, above), "7 milli, 11 words, 13 milli"},
 		{"beside a header", "web.toml", strings.ReplaceAll(two, "[[containers]]", "[[containers]]"+beside), "6 milli, 12 milli"},
 		{"above the last table", "web.toml", insert(two, "[[containers]]", 2, above), "5 words, 6 milli, 13 milli"},
-		{"above another header", "web.toml", insert(two, "[containers.resources", 1, "# podstead: allow millibytes\n"), "5 words, 6 milli, 10 words"},
+		{
+			"above another header", "web.toml", insert(two, "[containers.resources", 1, "# podstead: allow millibytes\n"),
+			"5 words, 6 milli, 10 words",
+		},
 		{"above a value beside it", "web.toml", insert(two, "image", 1, above), "6 words, 7 milli, 11 words, 13 milli"},
 		{"above the first value", "web.toml", above + two, "7 milli, 13 milli"},
 		{"several codes and a reason", "web.toml", "\n#  podstead:allow  millibytes,command-in-one-string # it is a test\n\n" + two, ""},
@@ -101,7 +104,8 @@ spec:
 		{"YAML: above a list", "web.yaml", insert(manifest, "  containers", 1, "  "+above), "30 words"},
 		{"YAML: in a template", "web.yaml", insert(manifest, "      - name: c", 1, "      "+above), "9 words, 13 words"},
 		{"YAML: above the first value", "web.yaml", "---\n" + above + manifest, ""},
-		{"JSON has no comments", "web.json", `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [` + "\n" +
+		{"JSON has no comments", "web.json", `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": ` +
+			`[` + "\n" +
 			`{"name": "a", "image": "a:1", "workingDir": "/# podstead: allow command-in-one-string", "command": ["a b"]}]}}`, "2 words"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

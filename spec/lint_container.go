@@ -37,7 +37,8 @@ func (l *linter) lowPorts(c *Container) {
 	}
 	if s := l.pod.SecurityContext; s != nil {
 		for _, sysctl := range s.Sysctls {
-			if n, err := strconv.ParseInt(sysctl.Value, 10, 32); err == nil && SysctlName(sysctl.Name) == "net.ipv4.ip_unprivileged_port_start" {
+			n, err := strconv.ParseInt(sysctl.Value, 10, 32)
+			if err == nil && SysctlName(sysctl.Name) == "net.ipv4.ip_unprivileged_port_start" {
 				first = int32(n)
 			}
 		}
@@ -51,8 +52,8 @@ func (l *linter) lowPorts(c *Container) {
 			continue
 		}
 		l.advise(CodeLowPort, "use a port from "+strconv.Itoa(int(first)), fmt.Sprintf(
-			"only root can listen on port %d, below %d, net.ipv4.ip_unprivileged_port_start, and the container neither runs as root nor can get "+
-				"CAP_NET_BIND_SERVICE", p.ContainerPort, first), &p.ContainerPort, p)
+			"only root can listen on port %d, below %d, net.ipv4.ip_unprivileged_port_start, and the container neither runs as root "+
+				"nor can get CAP_NET_BIND_SERVICE", p.ContainerPort, first), &p.ContainerPort, p)
 	}
 }
 

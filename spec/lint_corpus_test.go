@@ -15,8 +15,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// corpusWarnings are the warnings of all valid pod files of the repository, as "file: path (code)". Each is right: the file is about what it
-// warns of, or has a grace period that no shutdown grants.
+// corpusWarnings are the warnings of all valid pod files of the repository, as "file: path (code)". Each is right: the file is about what
+// it warns of, or has a grace period that no shutdown grants.
 var corpusWarnings = []string{
 	"cmd/podstead/testdata/e2e/habits.txtar/web.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
 	"cmd/podstead/testdata/e2e/wait.txtar/web.toml: terminationGracePeriodSeconds (grace-over-shutdown)",

@@ -20,8 +20,8 @@ func (l *linter) preStop(c *Container) {
 	takes := hook.duration()
 	if effective := max(grace, 1); takes > effective {
 		l.advise(CodePreStopOverGrace, fmt.Sprintf("set terminationGracePeriodSeconds to more than %v", takes), fmt.Sprintf(
-			"takes at least %s, longer than terminationGracePeriodSeconds %v: it is cancelled after %s, and the container is killed %s after "+
-				"its stop signal", secs(takes), grace, secs(effective), leastGrace), hook)
+			"takes at least %s, longer than terminationGracePeriodSeconds %v: it is cancelled after %s, and SIGKILL follows %s after "+
+				"the stop signal", secs(takes), grace, secs(effective), leastGrace), hook)
 	}
 	for _, p := range []*Probe{c.LivenessProbe, c.StartupProbe} {
 		if p == nil || p.TerminationGracePeriodSeconds == nil || takes <= *p.TerminationGracePeriodSeconds {
@@ -29,8 +29,8 @@ func (l *linter) preStop(c *Container) {
 		}
 		grace := *p.TerminationGracePeriodSeconds
 		l.advise(CodePreStopOverGrace, fmt.Sprintf("set it to more than %v", takes), fmt.Sprintf(
-			"the preStop hook takes at least %s, longer than %s: after a failure of this probe it is cancelled, and the container is killed "+
-				"%s after its stop signal", secs(takes), secs(grace), leastGrace), p.TerminationGracePeriodSeconds)
+			"the preStop hook takes at least %s, longer than %s: after a failure of this probe it is cancelled, and SIGKILL follows "+
+				"%s after the stop signal", secs(takes), secs(grace), leastGrace), p.TerminationGracePeriodSeconds)
 	}
 }
 

@@ -94,8 +94,8 @@ var lintTests = []struct {
 		name: "liveness: no time to start",
 		bad:  head + `livenessProbe = { httpGet = ":80/", failureThreshold = 1 }`,
 		good: head + `livenessProbe = { httpGet = ":80/", failureThreshold = 2 }`,
-		want: "5: containers[0].livenessProbe: stops a container that does not listen at the instant of its start: initialDelaySeconds 0 + " +
-			"(failureThreshold 1 - 1) x periodSeconds 10 = 0s (liveness-before-start)",
+		want: "5: containers[0].livenessProbe: stops a container that does not listen at the instant of its start: initialDelaySeconds " +
+			"0 + (failureThreshold 1 - 1) x periodSeconds 10 = 0s (liveness-before-start)",
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			return len(world(t, pods, runs("app", simulate.ContainerRun{ReadyAfter: "100ms"})).Pods[0].Restarts["app"]) > 10
 		},
@@ -121,11 +121,12 @@ var lintTests = []struct {
 		name: "preStop: a command that sleeps",
 		bad:  head + `lifecycle.preStop.exec = ["sh", "-c", "sleep 31; nginx -s quit"]`,
 		good: head + `lifecycle.preStop.exec = ["sh", "-c", "sleep 29; nginx -s quit"]`,
-		want: "5: containers[0].lifecycle.preStop: takes at least 31s, longer than terminationGracePeriodSeconds 30: it is cancelled after " +
-			"30s, and the container is killed 2s after its stop signal (prestop-over-grace)",
+		want: "5: containers[0].lifecycle.preStop: takes at least 31s, longer than terminationGracePeriodSeconds 30: it is cancelled " +
+			"after 30s, and SIGKILL follows 2s after the stop signal (prestop-over-grace)",
 		// The process exits at its stop signal.
 		shows: func(t *testing.T, pods []*spec.Pod) any {
-			takes := simulate.Duration(strings.Fields(strings.ReplaceAll(pods[0].Containers[0].Lifecycle.PreStop.Exec.Command[2], ";", "s"))[1])
+			command := pods[0].Containers[0].Lifecycle.PreStop.Exec.Command[2]
+			takes := simulate.Duration(strings.Fields(strings.ReplaceAll(command, ";", "s"))[1])
 			stop := simulate.Happening{At: "10m", Event: "stop"}
 			return firstExit(world(t, pods, runs("app", simulate.ContainerRun{PreStopTakes: takes}, stop))).At - 10*time.Minute
 		},
@@ -137,8 +138,8 @@ var lintTests = []struct {
 			`livenessProbe = { exec = ["check"], failureThreshold = 1, terminationGracePeriodSeconds = 19 }`,
 		good: head + "lifecycle.preStop.sleep.seconds = 20\n" +
 			`livenessProbe = { exec = ["check"], failureThreshold = 1, terminationGracePeriodSeconds = 20 }`,
-		want: "6: containers[0].livenessProbe.terminationGracePeriodSeconds: the preStop hook takes at least 20s, longer than 19s: after a " +
-			"failure of this probe it is cancelled, and the container is killed 2s after its stop signal (prestop-over-grace)",
+		want: "6: containers[0].livenessProbe.terminationGracePeriodSeconds: the preStop hook takes at least 20s, longer than 19s: " +
+			"after a failure of this probe it is cancelled, and SIGKILL follows 2s after the stop signal (prestop-over-grace)",
 		// The probe at 10 minutes times out a second later. The process ignores the stop signal.
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			r := world(t, pods, runs("app", simulate.ContainerRun{HangsAfter: "595s", PreStopTakes: "20s", IgnoresStop: true}))
@@ -150,8 +151,8 @@ var lintTests = []struct {
 		name: "grace period: longer than the shutdown of the host",
 		bad:  "terminationGracePeriodSeconds = 61\n" + head,
 		good: "terminationGracePeriodSeconds = 60\n" + head,
-		want: "1: terminationGracePeriodSeconds: 61s is longer than pods.shutdownGracePeriod of this host: when the host shuts down, all " +
-			"pods have 60s together (grace-over-shutdown)",
+		want: "1: terminationGracePeriodSeconds: 61s is longer than pods.shutdownGracePeriod of this host: when the host shuts down, " +
+			"all pods have 60s together (grace-over-shutdown)",
 		// The container uses its grace period but for half a second.
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			takes := simulate.Duration((pods[0].TerminationGracePeriodSeconds.Duration() - time.Second/2).String())
@@ -164,9 +165,9 @@ var lintTests = []struct {
 		name: "probe: timeout longer than the period",
 		bad:  head + `livenessProbe = { httpGet = ":80/", periodSeconds = 5, timeoutSeconds = 20 }`,
 		good: head + `livenessProbe = { httpGet = ":80/", periodSeconds = 5, timeoutSeconds = 5 }`,
-		want: "5: containers[0].livenessProbe.timeoutSeconds: a probe that times out lasts 20s, longer than periodSeconds 5, and the next one " +
-			"begins after it: a container that does not respond fails the probe after failureThreshold 3 x timeoutSeconds 20 = 60s " +
-			"(timeout-over-period)",
+		want: "5: containers[0].livenessProbe.timeoutSeconds: a probe that times out lasts 20s, longer than periodSeconds 5, and the " +
+			"next one begins after it: a container that does not respond fails the probe after failureThreshold 3 x timeoutSeconds 20 = " +
+			"60s (timeout-over-period)",
 		// From the first probe that hangs. The worst case begins directly after the probe before that.
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			limits, err := simulate.WorstCases(pods[0])
@@ -181,28 +182,30 @@ var lintTests = []struct {
 		name: "probe: a period that is shorter than the default timeout",
 		bad:  head + `startupProbe = { httpGet = ":80/", periodSeconds = 0.5, timeoutSeconds = 1 }`,
 		good: head + `startupProbe = { httpGet = ":80/", periodSeconds = 0.5 }`,
-		want: "5: containers[0].startupProbe.timeoutSeconds: a probe that times out lasts 1s, longer than periodSeconds 0.5, and the next " +
-			"one begins after it: a container that does not respond fails the probe after failureThreshold 3 x timeoutSeconds 1 = 3s " +
-			"(timeout-over-period)",
+		want: "5: containers[0].startupProbe.timeoutSeconds: a probe that times out lasts 1s, longer than periodSeconds 0.5, and the " +
+			"next one begins after it: a container that does not respond fails the probe after failureThreshold 3 x timeoutSeconds 1 = " +
+			"3s (timeout-over-period)",
 	},
 	{
 		name: "probe: a readiness probe that waits for a slow response",
 		bad:  head + `livenessProbe = { httpGet = ":80/", periodSeconds = 5, timeoutSeconds = 5.5, failureThreshold = 2 }`,
 		good: head + `readinessProbe = { httpGet = ":80/", periodSeconds = 5, timeoutSeconds = 5.5, failureThreshold = 2 }`,
-		want: "5: containers[0].livenessProbe.timeoutSeconds: a probe that times out lasts 5.5s, longer than periodSeconds 5, and the next " +
-			"one begins after it: a container that does not respond fails the probe after failureThreshold 2 x timeoutSeconds 5.5 = 11s " +
-			"(timeout-over-period)",
+		want: "5: containers[0].livenessProbe.timeoutSeconds: a probe that times out lasts 5.5s, longer than periodSeconds 5, and the " +
+			"next one begins after it: a container that does not respond fails the probe after failureThreshold 2 x timeoutSeconds 5.5 " +
+			"= 11s (timeout-over-period)",
 	},
 	{
 		name: "startup probe: a port of a later container",
 		bad:  sidecarHead + "startupProbe = { tcpSocket = 8080 }\n[[containers]]\nname = \"app\"\nimage = \"app:1\"\nports = [\"8080\"]",
 		good: sidecarHead + "readinessProbe = { tcpSocket = 8080 }\n[[containers]]\nname = \"app\"\nimage = \"app:1\"\nports = [\"8080\"]",
-		want: `6: initContainers[0].startupProbe: port 8080 is that of container "app", which does not start before this probe has succeeded ` +
-			`(startup-order)`,
+		want: `6: initContainers[0].startupProbe: port 8080 is that of container "app", which does not start before this probe has ` +
+			`succeeded (startup-order)`,
 		// The probe fails while the container does not run.
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			r := world(t, pods, runs("proxy", simulate.ContainerRun{ReadyAfter: "1000h"}))
-			return slices.ContainsFunc(r.Timeline, func(e simulate.Entry) bool { return e.Kind == api.EventContainerStarted && e.Container == "app" })
+			return slices.ContainsFunc(r.Timeline, func(e simulate.Entry) bool {
+				return e.Kind == api.EventContainerStarted && e.Container == "app"
+			})
 		},
 		is: false, isOK: true,
 	},
@@ -218,10 +221,12 @@ var lintTests = []struct {
 	},
 	{
 		name: "waitFor: the success of a pod that does not terminate",
-		bad:  "[[pods]]\nname = \"web\"\nwaitFor = [\"pod:init:succeeded\"]\n" + podOf("web") + "[[pods]]\nname = \"init\"\n" + podOf("init"),
+		bad: "[[pods]]\nname = \"web\"\nwaitFor = [\"pod:init:succeeded\"]\n" + podOf("web") +
+			"[[pods]]\nname = \"init\"\n" + podOf("init"),
 		good: "[[pods]]\nname = \"web\"\nwaitFor = [\"pod:init:succeeded\"]\n" + podOf("web") +
 			"[[pods]]\nname = \"init\"\nrestartPolicy = \"OnFailure\"\n" + podOf("init"),
-		want: `3: pods.web.waitFor[0]: pod "init" never succeeds: restartPolicy Always starts its container "of-init" again (wait-unfulfilled)`,
+		want: `3: pods.web.waitFor[0]: pod "init" never succeeds: restartPolicy Always starts its container "of-init" again ` +
+			`(wait-unfulfilled)`,
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			s := runs("of-init", simulate.ContainerRun{Lasts: "1s"})
 			s.For = "24h"
@@ -233,8 +238,8 @@ var lintTests = []struct {
 		name: "liveness: no restart",
 		bad:  "restartPolicy = \"Never\"\n" + head + `livenessProbe = { exec = ["check"] }`,
 		good: "restartPolicy = \"OnFailure\"\n" + head + `livenessProbe = { exec = ["check"] }`,
-		want: "6: containers[0].livenessProbe: a failure stops the container, and restartPolicy Never does not start it again: the pod fails " +
-			"(liveness-without-restart)",
+		want: "6: containers[0].livenessProbe: a failure stops the container, and restartPolicy Never does not start it again: the pod " +
+			"fails (liveness-without-restart)",
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			return world(t, pods, runs("app", simulate.ContainerRun{HangsAfter: "10m"})).Pods[0].Status.Phase
 		},
@@ -246,8 +251,8 @@ var lintTests = []struct {
 			"[volumes.cache]\nemptyDir = { medium = \"Memory\", sizeLimit = \"65Mi\" }",
 		good: head + "resources.limits.memory = \"64Mi\"\nvolumeMounts.cache = \"/cache\"\n" +
 			"[volumes.cache]\nemptyDir = { medium = \"Memory\", sizeLimit = \"64Mi\" }",
-		want: `8: volumes.cache.emptyDir.sizeLimit: 65Mi is larger than the memory limit of container "app", 64Mi: its files count towards ` +
-			`the limit, so that a container is out of memory before the volume is full (memory-volume-over-limit)`,
+		want: `8: volumes.cache.emptyDir.sizeLimit: 65Mi is larger than the memory limit of container "app", 64Mi: its files count ` +
+			`towards the limit, so that a container is out of memory before the volume is full (memory-volume-over-limit)`,
 	},
 	{
 		name: "volume in memory: larger than the limits of several",
@@ -257,8 +262,9 @@ var lintTests = []struct {
 		good: head + "resources.limits.memory = \"64Mi\"\nvolumeMounts.cache = \"/cache\"\n" +
 			"[[containers]]\nname = \"other\"\nimage = \"other:1\"\nvolumeMounts.cache = \"/cache\"\n" +
 			"[volumes.cache]\nemptyDir = { medium = \"Memory\", sizeLimit = \"66Mi\" }",
-		want: "13: volumes.cache.emptyDir.sizeLimit: 66Mi is larger than the memory limits of the containers that write to it, 64Mi + 1Mi = " +
-			"65Mi: its files count towards the limit, so that a container is out of memory before the volume is full (memory-volume-over-limit)",
+		want: "13: volumes.cache.emptyDir.sizeLimit: 66Mi is larger than the memory limits of the containers that write to it, 64Mi + " +
+			"1Mi = 65Mi: its files count towards the limit, so that a container is out of memory before the volume is full " +
+			"(memory-volume-over-limit)",
 	},
 	{
 		name: "volume in memory: larger than the limit of the pod",
@@ -266,8 +272,8 @@ var lintTests = []struct {
 			"[volumes.cache]\nemptyDir = { medium = \"Memory\", sizeLimit = \"65Mi\" }",
 		good: "resources.limits.memory = \"64Mi\"\n" + head + "volumeMounts.cache = { mountPath = \"/cache\", readOnly = true }\n" +
 			"[volumes.cache]\nemptyDir = { medium = \"Memory\", sizeLimit = \"65Mi\" }",
-		want: "8: volumes.cache.emptyDir.sizeLimit: 65Mi is larger than the memory limit of the pod, 64Mi: its files count towards the limit, " +
-			"so that a container is out of memory before the volume is full (memory-volume-over-limit)",
+		want: "8: volumes.cache.emptyDir.sizeLimit: 65Mi is larger than the memory limit of the pod, 64Mi: its files count towards the " +
+			"limit, so that a container is out of memory before the volume is full (memory-volume-over-limit)",
 	},
 	{
 		name: "no memory limit", strict: true,
@@ -292,16 +298,17 @@ var lintTests = []struct {
 	},
 	{
 		name: "low port by a sysctl",
-		bad: "securityContext = { runAsNonRoot = true, sysctls = [{ name = \"net/ipv4/ip_unprivileged_port_start\", value = \"81\" }] }\n" + head +
-			"ports = [{ containerPort = 80 }]\nsecurityContext.capabilities.drop = [\"ALL\"]",
+		bad: "securityContext = { runAsNonRoot = true, sysctls = [{ name = \"net/ipv4/ip_unprivileged_port_start\", value = \"81\" }] }\n" +
+			head + "ports = [{ containerPort = 80 }]\nsecurityContext.capabilities.drop = [\"ALL\"]",
 		good: "securityContext.runAsNonRoot = true\n" + head +
 			"ports = [{ containerPort = 80 }]\nsecurityContext.capabilities.drop = [\"ALL\"]",
-		want: "6: containers[0].ports[0].containerPort: only root can listen on port 80, below 81, net.ipv4.ip_unprivileged_port_start, and " +
-			"the container neither runs as root nor can get CAP_NET_BIND_SERVICE (low-port)",
+		want: "6: containers[0].ports[0].containerPort: only root can listen on port 80, below 81, net.ipv4.ip_unprivileged_port_start, " +
+			"and the container neither runs as root nor can get CAP_NET_BIND_SERVICE (low-port)",
 	},
 	{
 		name: "low port: a capability of the file",
-		bad:  "hostNetwork = true\n" + head + "ports = [\"80\"]\nsecurityContext = { runAsUser = 1, capabilities.drop = [\"NET_BIND_SERVICE\"] }",
+		bad: "hostNetwork = true\n" + head + "ports = [\"80\"]\n" +
+			"securityContext = { runAsUser = 1, capabilities.drop = [\"NET_BIND_SERVICE\"] }",
 		good: "hostNetwork = true\n" + head + "ports = [\"80\"]\nsecurityContext.runAsUser = 1",
 		want: "6: containers[0].ports[0]: only root can listen on port 80, below 1024, net.ipv4.ip_unprivileged_port_start, and the " +
 			"container neither runs as root nor can get CAP_NET_BIND_SERVICE (low-port)",
@@ -322,8 +329,8 @@ var lintTests = []struct {
 		name: "latest with rollback",
 		bad:  "[update]\n[[containers]]\nname = \"app\"\nimage = \"app\"",
 		good: "[update]\n[[containers]]\nname = \"app\"\nimage = \"app\"\nimagePullPolicy = \"IfNotPresent\"",
-		want: "4: containers[0].image: is pulled at each start, so that a restart can change it: that is no update, and is not rolled back " +
-			"(latest-with-rollback)",
+		want: "4: containers[0].image: is pulled at each start, so that a restart can change it: that is no update, and is not rolled " +
+			"back (latest-with-rollback)",
 		// The container restarts once. The registry is asked for its image at each start.
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			r := world(t, pods, runs("app", simulate.ContainerRun{}, simulate.Happening{At: "10m", Event: "restart", Container: "app"}))
@@ -335,8 +342,8 @@ var lintTests = []struct {
 		name: "latest without rollback",
 		bad:  "[update]\n[[containers]]\nname = \"app\"\nimage = \"app:latest\"",
 		good: "[update]\nonFailure = \"keep\"\n[[containers]]\nname = \"app\"\nimage = \"app:latest\"",
-		want: "4: containers[0].image: is pulled at each start, so that a restart can change it: that is no update, and is not rolled back " +
-			"(latest-with-rollback)",
+		want: "4: containers[0].image: is pulled at each start, so that a restart can change it: that is no update, and is not rolled " +
+			"back (latest-with-rollback)",
 	},
 	{
 		name: "unknown code in a comment",

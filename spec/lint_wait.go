@@ -8,8 +8,8 @@ import (
 )
 
 // LintWaits warns of pods of a file that wait for what never happens: for a pod that does not exist, or for the success of a pod that does
-// not terminate. The others are the pods of other files and of the host. Complete reports that a pod that is not among them is a mistake: one
-// file can wait for a pod that is applied later. All parts must be valid.
+// not terminate. The others are the pods of other files and of the host. Complete reports that a pod that is not among them is a mistake:
+// one file can wait for a pod that is applied later. All parts must be valid.
 func LintWaits(parts []Part, others []*Pod, complete bool) (problems Problems) {
 	pods := map[string]*Pod{}
 	for _, p := range others {

@@ -58,7 +58,8 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if parts, problems := (spec.Options{Lint: &spec.Lint{ShutdownGracePeriod: time.Minute}}).ParseParts(file, text); len(parts) == 0 || len(problems) > 0 {
+		o := spec.Options{Lint: &spec.Lint{ShutdownGracePeriod: time.Minute}}
+		if parts, problems := o.ParseParts(file, text); len(parts) == 0 || len(problems) > 0 {
 			t.Errorf("%s: %v", file, problems)
 		}
 	}

@@ -31,7 +31,8 @@ image = "app:1"
 livenessProbe = { httpGet = ":8080/healthz", initialDelaySeconds = 5, failureThreshold = 3 }
 readinessProbe = { httpGet = ":8080/healthz", initialDelaySeconds = 60 }
 `,
-		why: `A container that does not respond fails its liveness probe first after 'initialDelaySeconds' and then every 'periodSeconds'. The last of
+		why: `A container that does not respond fails its liveness probe first after 'initialDelaySeconds' and then every ` +
+			`'periodSeconds'. The last of
 'failureThreshold' failures stops it:
 
 '''text
@@ -43,8 +44,8 @@ The time is compared with what the file has of the need:
 - A readiness probe with the same handler has a longer 'initialDelaySeconds': the file expects no response before that.
 - The time is 0, and the probe is 'httpGet', 'tcpSocket' or 'grpc': no program listens at the instant of its start.
 
-There is no warning if the container has a startup probe, or a postStart hook, for which probes wait. The need of other containers is not
-known: 'podstead simulate' prints the time that they have (START-UP).`,
+There is no warning if the container has a startup probe, or a postStart hook, for which probes wait. The need of other containers is
+not known: 'podstead simulate' prints the time that they have (START-UP).`,
 		fix: `add a startup probe with the same handler. The liveness probe begins when it has succeeded:`,
 		good: `[[containers]]
 name = "app"
@@ -61,10 +62,11 @@ name = "app"
 image = "app:1"
 lifecycle.preStop.exec = ["sh", "-c", "sleep 45; nginx -s quit"]
 `,
-		why: `The hook counts against the grace period. When that has passed, the hook is cancelled, and the container gets its stop signal and, 2 seconds
-later, SIGKILL. The warning compares 'terminationGracePeriodSeconds' of the pod, and of a liveness or a startup probe, with the time that a
-hook takes at least: 'sleep', or a command that is 'sleep N', or a shell that runs 'sleep N' first. How long other commands and requests take
-is not known. (A hook 'sleep' that is longer than the grace period of the pod is an error, as in Kubernetes.)`,
+		why: `The hook counts against the grace period. When that has passed, the hook is cancelled, and the container gets its stop ` +
+			`signal and, 2
+seconds later, SIGKILL. The warning compares 'terminationGracePeriodSeconds' of the pod, and of a liveness or a startup probe, with the
+time that a hook takes at least: 'sleep', or a command that is 'sleep N', or a shell that runs 'sleep N' first. How long other commands
+and requests take is not known. (A hook 'sleep' that is longer than the grace period of the pod is an error, as in Kubernetes.)`,
 		fix: `the grace period covers the hook and the stop of the process:`,
 		good: `terminationGracePeriodSeconds = 60
 
@@ -82,10 +84,11 @@ lifecycle.preStop.exec = ["sh", "-c", "sleep 45; nginx -s quit"]
 name = "app"
 image = "app:1"
 `,
-		why: `When the host shuts down, all pods together have 'pods.shutdownGracePeriod' of 'podstead.toml', 60 seconds by default. A container that still
-runs is killed then, such as a database that writes its memory to the disk. The warning depends on the configuration of the host on which
-'validate' runs. systemd does not limit the time: the daemon extends 'TimeoutStopSec=' of its unit while pods stop, and so does the unit of a
-pod ([The system service](../design/system-service.md#shutdown-of-the-host)).`,
+		why: `When the host shuts down, all pods together have 'pods.shutdownGracePeriod' of 'podstead.toml', 60 seconds by default. A ` +
+			`container that
+still runs is killed then, such as a database that writes its memory to the disk. The warning depends on the configuration of the host
+on which 'validate' runs. systemd does not limit the time: the daemon extends 'TimeoutStopSec=' of its unit while pods stop, and so does
+the unit of a pod ([The system service](../design/system-service.md#shutdown-of-the-host)).`,
 		fix: `raise 'pods.shutdownGracePeriod' of the host, as the hint has it.`,
 	},
 	{
@@ -95,15 +98,16 @@ name = "app"
 image = "app:1"
 livenessProbe = { httpGet = ":8080/healthz", periodSeconds = 5, timeoutSeconds = 20 }
 `,
-		why: `Attempts of a probe do not overlap. If each times out, the next one begins after it, and the period has no effect: a container that hangs is
-noticed later than 'periodSeconds' suggests.
+		why: `Attempts of a probe do not overlap. If each times out, the next one begins after it, and the period has no effect: a ` +
+			`container that
+hangs is noticed later than 'periodSeconds' suggests.
 
 '''text
 failureThreshold x timeoutSeconds = the time until the probe has failed
 '''
 
-The warning is for liveness and startup probes, whose failure stops the container, if the file sets 'timeoutSeconds'. A readiness probe with
-a short period and a long timeout waits for a slow response, and does not stop anything.`,
+The warning is for liveness and startup probes, whose failure stops the container, if the file sets 'timeoutSeconds'. A readiness probe
+with a short period and a long timeout waits for a slow response, and does not stop anything.`,
 		fix: `set a longer period, or a shorter timeout:`,
 		good: `[[containers]]
 name = "app"
@@ -124,8 +128,9 @@ name = "app"
 image = "app:1"
 ports = ["8080"]
 `,
-		why: `A sidecar has started when its startup probe has succeeded, and the containers after it start then. This probe connects to a port that only
-such a container lists. So it fails, and the sidecar is restarted. A readiness probe of a sidecar does not delay other containers.`,
+		why: `A sidecar has started when its startup probe has succeeded, and the containers after it start then. This probe connects ` +
+			`to a port that
+only such a container lists. So it fails, and the sidecar is restarted. A readiness probe of a sidecar does not delay other containers.`,
 		fix: `probe the sidecar itself. What depends on both is a readiness probe:`,
 		good: `[[initContainers]]
 name = "proxy"
@@ -156,9 +161,11 @@ name = "migrate"
 name = "app"
 image = "app:1"
 `,
-		why: `A condition 'pod:NAME:succeeded' is never met if the pod restarts a container also after exit code 0. A condition for a pod that does not
-exist is a warning if several pods are checked, in one file or in several, and neither they nor the pods of this host have the name. A
-single pod can wait for one that is applied later. Pods that wait for each other are an error. 'plan' and 'apply' do not have this warning.`,
+		why: `A condition 'pod:NAME:succeeded' is never met if the pod restarts a container also after exit code 0. A condition for a ` +
+			`pod that does
+not exist is a warning if several pods are checked, in one file or in several, and neither they nor the pods of this host have the name.
+A single pod can wait for one that is applied later. Pods that wait for each other are an error. 'plan' and 'apply' do not have this
+warning.`,
 		fix: `correct the name, and give the pod that must succeed a restart policy with which it terminates:`,
 		good: `[[pods]]
 name = "web"
@@ -186,8 +193,9 @@ name = "app"
 image = "app:1"
 livenessProbe = { exec = ["check"] }
 `,
-		why: `A liveness probe is for a restart. With 'restartPolicy' 'Never' its failure stops the container for good, and the pod fails. A container with
-'restartPolicyRules' has no warning: they can restart it.`,
+		why: `A liveness probe is for a restart. With 'restartPolicy' 'Never' its failure stops the container for good, and the pod ` +
+			`fails. A container
+with 'restartPolicyRules' has no warning: they can restart it.`,
 		fix: `if a hanging container is to be restarted:`,
 		good: `restartPolicy = "OnFailure"
 
@@ -208,9 +216,10 @@ volumeMounts.cache = "/cache"
 [volumes.cache]
 emptyDir = { medium = "Memory", sizeLimit = "1Gi" }
 `,
-		why: `Files of an 'emptyDir' in memory count towards the memory limit of the container that writes them, and towards that of the pod. If
-'sizeLimit' is larger than the limits of all containers that write to the volume, or than the limit of the pod, a container is OOM-killed
-before the volume is full. A program that fills it gets no error "no space left on device", which it could handle.`,
+		why: `Files of an 'emptyDir' in memory count towards the memory limit of the container that writes them, and towards that of ` +
+			`the pod. If
+'sizeLimit' is larger than the limits of all containers that write to the volume, or than the limit of the pod, a container is
+OOM-killed before the volume is full. A program that fills it gets no error "no space left on device", which it could handle.`,
 		fix: `make the volume smaller than the limit by what the process needs:`,
 		good: `[[containers]]
 name = "app"
@@ -228,9 +237,10 @@ emptyDir = { medium = "Memory", sizeLimit = "128Mi" }
 name = "app"
 image = "app:1"
 `,
-		why: `Without a limit, a leak in one container makes the kernel kill processes of any pod. Most files have no limits, which is right for a host
-with one purpose, so this warning exists with '--strict' only. A limit of the pod ('resources.limits.memory' at the top level) is the limit
-of each of its containers.`,
+		why: `Without a limit, a leak in one container makes the kernel kill processes of any pod. Most files have no limits, which is ` +
+			`right for a
+host with one purpose, so this warning exists with '--strict' only. A limit of the pod ('resources.limits.memory' at the top level) is
+the limit of each of its containers.`,
 		fix: `set a limit:`,
 		good: `[[containers]]
 name = "app"
@@ -248,7 +258,8 @@ image = "app:1"
 ports = ["80"]
 securityContext = { runAsUser = 1000, allowPrivilegeEscalation = false }
 `,
-		why: `In the network of the host, ports below 1024 are for root and for programs with CAP_NET_BIND_SERVICE. The warning needs all of these:
+		why: `In the network of the host, ports below 1024 are for root and for programs with CAP_NET_BIND_SERVICE. The warning needs ` +
+			`all of these:
 
 - the pod has 'hostNetwork', or sets the sysctl 'net.ipv4.ip_unprivileged_port_start' to a number above the port,
 - the file sets another user than root, or 'runAsNonRoot',
@@ -270,8 +281,9 @@ name = "app"
 image = "app:1"
 command = ["nginx -g daemon"]
 `,
-		why: `A command is not run in a shell. Its first element is the name of the program, so that 'nginx -g daemon' is not found. The same holds for
-commands of probes and hooks.`,
+		why: `A command is not run in a shell. Its first element is the name of the program, so that 'nginx -g daemon' is not found. ` +
+			`The same holds
+for commands of probes and hooks.`,
 		fix: `write each word as an element:`,
 		good: `[[containers]]
 name = "app"
@@ -302,10 +314,11 @@ resources.limits.memory = "100Mi"
 name = "app"
 image = "registry.example/app"
 `,
-		why: `An image with the tag 'latest', which is the default, has the pull policy 'Always': each start of the container pulls the newest image of the
-name, also a restart after a crash and the start after a reboot. Such a change is no update. So the table '[update]' neither tests it nor
-rolls it back. An update of the file is rolled back to the image that ran before, also with this tag. Images from 'imageArchives' and
-other pull policies have no warning.`,
+		why: `An image with the tag 'latest', which is the default, has the pull policy 'Always': each start of the container pulls the ` +
+			`newest image
+of the name, also a restart after a crash and the start after a reboot. Such a change is no update. So the table '[update]' neither
+tests it nor rolls it back. An update of the file is rolled back to the image that ran before, also with this tag. Images from
+'imageArchives' and other pull policies have no warning.`,
 		fix: `give each version a tag, which makes its change an update:`,
 		good: `[update]
 
@@ -349,8 +362,8 @@ Each warning has a code in its last parentheses, and a section on this page. A w
 written in another way than it is meant.
 
 - 'podstead validate --strict' makes warnings with a code errors: the exit code is 1.
-- 'podstead validate -o json' prints 'file', 'line', 'column', 'path' (the field), 'message', 'hint' and 'code' of each problem, and for each
-  file whether it is valid.
+- 'podstead validate -o json' prints 'file', 'line', 'column', 'path' (the field), 'message', 'hint' and 'code' of each problem, and for
+  each file whether it is valid.
 - Warnings are computed from the definition of the pod alone, in most cases, with the rules of the daemon. [Test your pod
   files](../howto/test-your-pod-files.md) shows what 'podstead simulate' adds.
 
