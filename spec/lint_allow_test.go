@@ -87,12 +87,16 @@ spec:
 		{"above the first value", "web.toml", above + two, "7 milli, 13 milli"},
 		{"several codes and a reason", "web.toml", "\n#  podstead:allow  millibytes,command-in-one-string # it is a test\n\n" + two, ""},
 		{"with comments around it", "web.toml", "# A pod.\n" + above + "# It has two containers.\n\n" + two, "10 milli, 16 milli"},
-		{"in a string", "web.toml", strings.Replace(two, `"a:1"`, `"a:1"`+"\nworkingDir = \"/# podstead: allow millibytes\"", 1),
-			"6 words, 7 milli, 11 words, 13 milli"},
+		{
+			"in a string", "web.toml", strings.Replace(two, `"a:1"`, `"a:1"`+"\nworkingDir = \"/# podstead: allow millibytes\"", 1),
+			"6 words, 7 milli, 11 words, 13 milli",
+		},
 		{"above an element", "web.toml", insert(inArray, "  {", 1, above), "5 words"},
 		{"beside an array", "web.toml", strings.Replace(inArray, "= [\n", "= ["+beside+"\n", 1), ""},
-		{"no other comment", "web.toml", "# podstead: allows " + words + "\n# about podstead: allow " + words + "\n" + two,
-			"7 words, 8 milli, 12 words, 14 milli"},
+		{
+			"no other comment", "web.toml", "# podstead: allows " + words + "\n# about podstead: allow " + words + "\n" + two,
+			"7 words, 8 milli, 12 words, 14 milli",
+		},
 		{"above a pod", "web.toml", insert(several, "[[pods]]", 2, above), "6 words"},
 		{"above the first pod", "web.toml", above + several, ""},
 
