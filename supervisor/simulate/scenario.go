@@ -153,8 +153,9 @@ var eventKinds = []EventKind{
 	{"registryDown", []string{"for"}, "images cannot be pulled", 0, "Registry is unavailable", false},
 	{"diskFull", []string{"for"}, "images cannot be pulled, containers not created, the state of pods not saved", 0, "Disk is full", false},
 	{
-		"engineDown", []string{"for"}, "the container engine is unavailable, containers keep running", 0, "Container engine is unavailable",
-		false,
+		"engineDown",
+		[]string{"for"},
+		"the container engine is unavailable, containers keep running", 0, "Container engine is unavailable", false,
 	},
 }
 
