@@ -16,8 +16,8 @@ import (
 	"github.com/podstead/podstead/runtime/monitor"
 )
 
-// TestReplaceMonitor replaces the current version by the next one and by itself again, while 20 pods run. The running monitor gets the version
-// of the installed one each time: no container restarts, no probe flips, no line of a log is lost.
+// TestReplaceMonitor replaces the current version by the next one and by itself again, while 20 pods run. The running monitor gets the
+// version of the installed one each time: no container restarts, no probe flips, no line of a log is lost.
 func TestReplaceMonitor(t *testing.T) {
 	next, s := t.TempDir(), newServers(t)
 	build(t, repository(t), next, "next", programs)
