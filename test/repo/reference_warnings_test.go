@@ -364,7 +364,8 @@ written in another way than it is meant.
 - 'podstead validate --strict' makes warnings with a code errors: the exit code is 1.
 - 'podstead validate -o json' prints 'file', 'line', 'column', 'path' (the field), 'message', 'hint' and 'code' of each problem, and for
   each file whether it is valid.
-- Warnings are computed from the definition of the pod alone, in most cases, with the rules of the daemon. [Test your pod
+- Most warnings follow from the definition of the pod alone. 'grace-over-shutdown' uses the configuration of the host, 'secret-readable'
+  the mode of a file, and 'wait-unfulfilled' the other files and the pods of the host. [Test your pod
   files](../howto/test-your-pod-files.md) shows what 'podstead simulate' adds.
 
 ## Silence a warning
