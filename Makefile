@@ -183,13 +183,13 @@ cluster: ## test manifests and validation on a real API server, which is built f
 	test/cluster/build .cache/cluster
 	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/cluster
 
-kubelet: ## run pods with Podstead and with a real kubelet in a virtual machine, and compare them; builds as cluster (root)
+kubelet: ## run pods with Podstead and with a real kubelet in a virtual machine, and compare them; builds as cluster does (root)
 	$(NEED_ROOT)
 	@.ci/deps vm
 	@.ci/deps kubelet
 	@$(MAKE) --no-print-directory build images
 	test/cluster/build .cache/cluster
-	$(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run TestKubelet $(TESTFLAGS) ./test/cluster
+	$(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run TestKubelet ./test/cluster $(TESTFLAGS)
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@.ci/deps build

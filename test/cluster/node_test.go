@@ -188,7 +188,7 @@ systemd-run --unit=kubelet -p KillMode=process -p Environment=PATH=$PATH -- kube
 // await repeats a check until it succeeds.
 func (n *node) await(what string, check func() error) {
 	n.Helper()
-	for end := time.Now().Add(10 * time.Minute); ; <-time.After(2 * time.Second) {
+	for end := time.Now().Add(settleTimeout); ; <-time.After(2 * time.Second) {
 		err := check()
 		if err == nil {
 			return
