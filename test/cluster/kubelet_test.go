@@ -20,12 +20,11 @@ import (
 	"github.com/podstead/podstead/test/internal/table"
 )
 
-// runExamples are the examples whose images are built here, and that need no DNS, no persistent volume and no user namespace, which the node
-// does not have. The probes of two others have timeouts of a second, which the emulated processor does not meet.
+// runExamples are the examples whose images are built here, and that need no DNS, no persistent volume and no user namespace, which the
+// node does not have. The probes of two others have timeouts of a second, which the emulated processor does not meet.
 var runExamples = []string{"crash", "hello", "job", "limits", "web"}
 
-// quiet is how long a pod stays in a state that it has settled in. A container that fails again and again is not started for that long, once
-// its back-off is long enough.
+// quiet is how long all pods stay in the states that they have settled in. The back-off of a container that fails becomes longer than that.
 const quiet = 20 * time.Second
 
 // settleTimeout is for all pods to be in their last state. The kubelet increases a back-off from 10 s to 20 s, then to 40 s.
@@ -124,7 +123,8 @@ func (n *node) runPodstead(pods int) map[string]podState {
 		}
 		return nil
 	})
-	n.Logf("pods of Podstead:\n%s", n.sh(`podstead get; podstead delete --all --force; systemctl stop podstead.socket podstead-ro.socket podstead`))
+	n.Logf("pods of Podstead:\n%s", n.sh("podstead get"))
+	n.sh(`podstead delete --all --force; systemctl stop podstead.socket podstead-ro.socket podstead`)
 	return last
 }
 
@@ -185,7 +185,8 @@ Each of these %d pods has the same phase and the same conditions in both, for at
 				not = append(not, kind)
 			}
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, states[name].phase, cmp.Or(strings.Join(is, ", "), "-"), cmp.Or(strings.Join(not, ", "), "-"))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", name, states[name].phase, cmp.Or(strings.Join(is, ", "), "-"),
+			cmp.Or(strings.Join(not, ", "), "-"))
 	}
 	return b.String()
 }

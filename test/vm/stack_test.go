@@ -25,8 +25,8 @@ const stackFiles = "test/faults/testdata/stack"
 // dependsOn has the services whose health another service waits for.
 var dependsOn = map[string][]string{"app": {"db", "cache"}, "cache": nil, "db": nil, "proxy": {"app"}}
 
-// TestStack runs PostgreSQL, Redis, an application and nginx from a Compose file. After a reboot, and after a power cut, each of them starts
-// once, when those that it depends on are healthy, and no row of the database is lost.
+// TestStack runs PostgreSQL, Redis, an application and nginx from a Compose file. After a reboot, and after a power cut, each of them
+// starts once, when those that it depends on are healthy, and no row of the database is lost.
 func TestStack(t *testing.T) {
 	dir := filepath.Join(tempDir(t), "stack")
 	writeStack(t, dir)
