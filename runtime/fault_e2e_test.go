@@ -312,8 +312,8 @@ func TestUndoneContainer(t *testing.T) {
 	}
 }
 
-// A daemon that is killed while it creates a container leaves a record without a process. The next one does not take it for a container that
-// was started, and starts it.
+// A daemon that is killed while it creates a container leaves a record without a process. The next one does not take it for a container
+// that was started, and starts it.
 func TestContainerWithoutProcess(t *testing.T) {
 	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("sleep 1000"))

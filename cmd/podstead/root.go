@@ -93,5 +93,6 @@ func (a *app) otherNames() []*cobra.Command {
 		anotherName("pull IMAGE", "podstead image pull", a.imagePullCommand()),
 		anotherName("rm POD...", "podstead delete for pods that do not run; with -f, podstead delete --force", a.rmCommand()),
 		anotherName("stats [POD...]", "podstead top --containers --watch", a.statsCommand()),
+		anotherName("up [FILE|DIR|-...]", "podstead run FILE, or podstead apply FILE with --detach", a.upCommand()),
 	}
 }

@@ -59,7 +59,8 @@ func TestFilesSelectPods(t *testing.T) {
 	h.stdin = "name = \"db\"\n[[containers]]\nname = \"app\"\nimage = \"busybox\"\n"
 	h.want(t, "delete -f -", "pod/db deleted (file /etc/podstead/pods.d/db.toml removed)\n")
 	h.want(t, "down $DIR/web.toml", "pod/web deleted (file /etc/podstead/pods.d/web.toml removed)\n")
-	h.want(t, "up -d $DIR/web.toml", "pod/web created\n")
+	h.want(t, "up -d --filename $DIR/web.toml", "pod/web created\n")
 	h.want(t, "down web --grace-period 1", "pod/web deleted (file /etc/podstead/pods.d/web.toml removed)\n")
+	h.fails(t, "up", statusUsage, "up requires pod files: the current directory has no compose.yaml")
 	h.fails(t, "down", statusUsage, "down requires pod files: the current directory has no compose.yaml")
 }

@@ -38,6 +38,7 @@ type runFlags struct {
 	detach  bool
 	files   []string
 	wait    bool // with detach
+	up      bool // the command is up
 	spec    spec.Options
 
 	container string
@@ -73,10 +74,9 @@ unavailable, 5 timeout. With --stdin, that of the container if it has exited.`
 func (a *app) runCommand() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "run FILE|DIR|-... | run POD [--] COMMAND...",
-		Aliases: []string{"up"},
-		Short:   "Run pods in the foreground",
-		Long:    runHelp,
+		Use:   "run FILE|DIR|-... | run POD [--] COMMAND...",
+		Short: "Run pods in the foreground",
+		Long:  runHelp,
 		Example: `  # Run a pod and show its output
   podstead run examples/hello.toml
 
@@ -104,7 +104,7 @@ func (a *app) runCommand() *cobra.Command {
   # Keep the pod with its logs until the next run, such as for a job that a timer runs
   podstead run job.toml --rm=false`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if isOneOff(cmd, args) || cmd.CalledAs() == "up" && len(args) == 0 {
+			if isOneOff(cmd, args) {
 				return nil
 			}
 			return podFileArguments(cmd, append(args, f.files...))
@@ -121,23 +121,57 @@ func (a *app) runCommand() *cobra.Command {
 	cmd.Flags().StringVar(&f.streams.detachKeys, "detach-keys", connect.DefaultDetachKeys,
 		"`keys` that stop the pod in a terminal; empty for none")
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why until the next run")
+	a.podFlags(cmd, &f)
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "with --detach, wait as podstead apply --wait")
+	hide(cmd, "detach", "wait")
+	return cmd
+}
+
+// podFlags adds the flags that run and up have.
+func (a *app) podFlags(cmd *cobra.Command, f *runFlags) {
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0,
-		"stop the pods after this `duration`, such as 10m, and exit with code 5 (default none); with --detach --wait, only exit")
+		"stop the pods after this `duration`, such as 10m, and exit with code 5 (default none); with --detach, only exit")
 	graceFlag(cmd, &f.grace)
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
 	lossFlags(cmd, &f.spec, "")
 	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json")
-	cmd.Flags().BoolVar(&f.wait, "wait", false, "with --detach, wait as podstead apply --wait")
 	a.addProjectFlags(cmd)
 	fileFlag(cmd, &f.files)
-	hide(cmd, "detach", "wait")
+}
+
+const upHelp = `Run the services of the Compose file in the current directory, or the pods of other files. The output of containers goes to
+stdout, each line prefixed with the name of its container, and Ctrl-C stops and deletes the pods.
+
+With --detach, the pods run in the background, also after a reboot, as with podstead apply. Pods that were stopped and
+services that have completed are started. The command returns when all containers have started, with depends_on after
+the services that they wait for, and with --wait when the pods are ready. It fails if a container cannot be started. The
+daemon tries that again. The reverse is podstead down.
+
+Exit codes: 0 all pods succeeded, with --detach all have started, 1 a pod failed or could not be started or deleted, 2 a
+file is invalid, 4 the daemon is unavailable, 5 timeout.`
+
+// upCommand is run, and apply with --detach, with the words of docker compose.
+func (a *app) upCommand() *cobra.Command {
+	f := runFlags{up: true, remove: true}
+	cmd := &cobra.Command{
+		Long:              upHelp,
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "with --detach, wait until the pods are ready, as podstead apply --wait")
+	a.podFlags(cmd, &f)
 	return cmd
 }
 
 func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
-	if isOneOff(cmd, args) {
+	if !f.up && isOneOff(cmd, args) {
 		return a.runOnce(cmd, args[0], args[1:], f)
+	}
+	if f.wait && !f.detach {
+		return usage(cmd, "--wait requires --detach: without it, podstead %s waits until the pods terminate", commandName(cmd))
 	}
 	if args = append(args, f.files...); len(args) == 0 {
 		files, err := defaultProject(cmd)
@@ -148,9 +182,6 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	}
 	if f.detach {
 		return a.runDetached(cmd, args, f)
-	}
-	if f.wait {
-		return usage(cmd, "--wait requires --detach: without it, podstead run waits until the pods terminate")
 	}
 	level, err := a.level(cmd, f.level)
 	if err != nil {
@@ -172,13 +203,13 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	})
 }
 
-// runDetached is podstead apply. Called as up, it also starts pods that were stopped.
+// runDetached is podstead apply. As up, it also starts pods that were stopped, and waits until all containers have started.
 func (a *app) runDetached(cmd *cobra.Command, args []string, f *runFlags) error {
 	ready := readiness{wait: f.wait, timeout: defaultWait}
 	for _, name := range []string{"rm", "timeout", "grace-period", "quiet", "output", "stdin", "tty", "container", "detach-keys"} {
 		switch {
 		case !cmd.Flags().Changed(name):
-		case name == "timeout" && f.wait:
+		case name == "timeout" && (f.wait || f.up):
 			ready.timeout = f.timeout
 		case name == "timeout":
 			return usage(cmd, "--timeout with --detach requires --wait")
@@ -186,7 +217,7 @@ func (a *app) runDetached(cmd *cobra.Command, args []string, f *runFlags) error 
 			return usage(cmd, "--%s cannot be combined with --detach", name)
 		}
 	}
-	return a.apply(cmd, args, &applyFlags{level: f.level, spec: f.spec, readiness: ready, start: cmd.CalledAs() == "up"})
+	return a.apply(cmd, args, &applyFlags{level: f.level, spec: f.spec, readiness: ready, up: f.up})
 }
 
 // inForeground connects to the daemon, and calls run with the options of the flags.

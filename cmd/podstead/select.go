@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/cmd/podstead/internal/compose"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -347,7 +349,19 @@ func hintResource(name string) []string {
 	case "containers":
 		return []string{"list containers with podstead ps"}
 	}
-	return nil
+	return hintService(name)
+}
+
+// serviceName matches the names that services of Compose files can have.
+var serviceName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+
+// hintService is the hint for the name of a Compose service that no pod can have.
+func hintService(name string) []string {
+	pod := compose.PodName(name)
+	if canBePod(name) || !serviceName.MatchString(name) {
+		return nil
+	}
+	return []string{"use the name of the pod: that of the service is " + pod}
 }
 
 // maxOnePod accepts at most one pod, in the forms of kubectl.

@@ -261,11 +261,22 @@ func (o *other) process(ctx context.Context, fits func(command string) bool) (pi
 	})
 }
 
+// ended waits until no process of it is left.
+func (o *other) ended(ctx context.Context) error {
+	return await(ctx, func() error {
+		if left := o.processes(); len(left) > 0 {
+			return fmt.Errorf("processes of %s are left: %v", o.program, left)
+		}
+		return nil
+	})
+}
+
 // close removes the containers and stops the daemon.
 func (o *other) close(ctx context.Context) error {
 	o.gate.close()
 	if o.podman != nil {
-		return o.podman.close(ctx)
+		// An exit makes conmon run "podman container cleanup", which mounts the storage again.
+		return errors.Join(o.podman.removeAll(ctx), o.ended(ctx), unmountAll(o.podman.dir))
 	}
 	var names []string
 	for i := range many {

@@ -59,8 +59,10 @@ func (p *podman) close(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	return errors.Join(quiet(p.command(ctx, "rm", "--all", "--force")), unmountAll(p.dir))
+	return errors.Join(p.removeAll(ctx), unmountAll(p.dir))
 }
+
+func (p *podman) removeAll(ctx context.Context) error { return quiet(p.command(ctx, "rm", "--all", "--force")) }
 
 // unmountAll removes the mounts below a directory.
 func unmountAll(dir string) error {

@@ -486,6 +486,9 @@ func (w *pod) manifest() any {
 	}
 }
 
+// PodName returns the name of the pod of a service.
+func PodName(service string) string { return dnsName(service) }
+
 var notDNS = regexp.MustCompile(`[^a-z0-9-]+`)
 
 // dnsName returns a name with the characters of a DNS label.

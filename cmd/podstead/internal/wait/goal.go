@@ -20,14 +20,17 @@ type Goal struct {
 	Changed bool
 	// Before is the pod before the request; nil: it did not exist.
 	Before *api.Pod
+	// Started reports that the request is complete when all containers have started. Others may wait for the pod, so when it fails no
+	// other one is awaited.
+	Started bool
 
 	reached string // UID of the pod that has had what was requested; empty: none yet
 }
 
-// Ready waits until what was requested of each pod is complete, see [complete], or has failed: it was refused, replaced or rolled back, a
-// container has failed, or the pod is stopped. It returns an error for each of the latter, by name of the pod. The function seen is called
-// with each change of a pod that is awaited. When the context ends, Ready returns the pods that are not complete with the error of the
-// context.
+// Ready waits until what was requested of each pod is complete, see [complete] and [Goal.Started], or has failed: it was refused, replaced
+// or rolled back, a container has failed, or the pod is stopped. It returns an error for each of the latter, by name of the pod. The
+// function seen is called with each change of a pod that is awaited. When the context ends, Ready returns the pods that are not complete
+// with the error of the context.
 func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (map[string]error, error) {
 	failed := map[string]error{}
 	waiting := map[string]*Goal{}
@@ -51,7 +54,7 @@ func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (ma
 		if done || err != nil {
 			delete(waiting, g.Pod)
 		}
-		return len(waiting) == 0
+		return len(waiting) == 0 || g.Started && err != nil
 	}
 	err := Until(ctx, d, func() func(*api.PodChange) bool {
 		watches++
@@ -100,7 +103,34 @@ func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
 	if p.Status.Outcome.State == api.RolloutFailed {
 		return false, errors.New(p.Status.Outcome.Message)
 	}
+	if g.Started {
+		return started(p)
+	}
 	return complete(p), nil
+}
+
+// cannotStart are the reasons of containers whose start has failed. The daemon tries it again.
+var cannotStart = []api.Reason{
+	api.ReasonErrImagePull, api.ReasonImagePullBackOff, api.ReasonErrImageNeverPull, api.ReasonInvalidImageName,
+	api.ReasonCreateContainerError, api.ReasonCreateConfigError, api.ReasonRunContainerError,
+}
+
+// started reports whether all containers of a pod have started, or the pod has terminated. The error is that of a container whose start
+// has failed.
+func started(p *api.Pod) (bool, error) {
+	if p.Status.Phase.Terminal() {
+		return true, nil
+	}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && slices.Contains(cannotStart, w.Reason) {
+			return false, fmt.Errorf("container %s: %s: %s", c.Name, w.Reason, w.Message)
+		}
+	}
+	hasStarted := func(c api.ContainerStatus) bool {
+		return c.State.Running != nil || c.State.Terminated != nil || c.LastState.Terminated != nil
+	}
+	waits := slices.ContainsFunc(p.Status.ContainerStatuses, func(c api.ContainerStatus) bool { return !hasStarted(c) })
+	return len(p.Status.ContainerStatuses) > 0 && !waits, nil
 }
 
 // outdated reports whether the newest request for a pod is the one before the goal's. A daemon of an earlier version does not tell.

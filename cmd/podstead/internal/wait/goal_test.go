@@ -55,6 +55,20 @@ func notReady(p *api.Pod) {
 func progressing(p *api.Pod)       { p.Status.Outcome.State = api.RolloutProgressing }
 func earlier(p *api.Pod)           { p.Status.Outcome = api.RequestOutcome{} }
 func request(n int) func(*api.Pod) { return func(p *api.Pod) { p.Status.Outcome.Request = n } }
+
+// inState sets the state of the only container.
+func inState(state api.ContainerState) func(*api.Pod) {
+	return func(p *api.Pod) {
+		notReady(p)
+		p.Status.ContainerStatuses = []api.ContainerStatus{{Name: "app", State: state}}
+	}
+}
+
+// waitingFor is a state of a container that waits.
+func waitingFor(reason api.Reason) api.ContainerState {
+	return api.ContainerState{Waiting: &api.Waiting{Reason: reason, Message: "a message"}}
+}
+
 func failed(p *api.Pod) {
 	notReady(p)
 	p.Status.Outcome.State, p.Status.Outcome.Message = api.RolloutFailed, "exit code 3"
@@ -95,6 +109,34 @@ func TestReady(t *testing.T) {
 		"daemon of an earlier version, pod succeeds": {Goal{}, watch{
 			with(pod("1", "old"), notReady, earlier, func(p *api.Pod) { p.Status.Phase = api.PhaseSucceeded }),
 		}, 1, ""},
+		"containers start": {Goal{Started: true}, watch{
+			with(pod("1", "old"), notReady), with(pod("1", "old"), inState(waitingFor("ContainerCreating"))),
+			with(pod("1", "old"), inState(api.ContainerState{Running: &api.Running{}})),
+		}, 3, ""},
+		"one of two containers starts": {Goal{Started: true}, watch{
+			with(pod("1", "old"), inState(api.ContainerState{Running: &api.Running{}}), func(p *api.Pod) {
+				second := api.ContainerStatus{Name: "second", State: waitingFor("ContainerCreating")}
+				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, second)
+			}),
+			with(pod("1", "old"), inState(api.ContainerState{Running: &api.Running{}})),
+		}, 2, ""},
+		"container has started before": {Goal{Started: true}, watch{
+			with(pod("1", "old"), inState(waitingFor("CrashLoopBackOff")), func(p *api.Pod) {
+				p.Status.ContainerStatuses[0].LastState.Terminated = &api.Terminated{}
+			}),
+		}, 1, ""},
+		"pod with a goal of started containers succeeds": {Goal{Started: true}, watch{
+			with(pod("1", "old"), progressing, func(p *api.Pod) { p.Status.Phase = api.PhaseSucceeded }),
+		}, 1, ""},
+		"image of a container cannot be pulled": {Goal{Started: true}, watch{
+			with(pod("1", "old"), inState(waitingFor(api.ReasonErrImagePull))),
+		}, 1, "container app: ErrImagePull: a message"},
+		"init container cannot be created": {Goal{Started: true}, watch{
+			with(pod("1", "old"), inState(waitingFor("PodInitializing")), func(p *api.Pod) {
+				first := api.ContainerStatus{Name: "first", State: waitingFor(api.ReasonCreateConfigError)}
+				p.Status.InitContainerStatuses = []api.ContainerStatus{first}
+			}),
+		}, 1, "container first: CreateContainerConfigError: a message"},
 		"pod fails": {Goal{}, watch{with(pod("1", "old"), failed)}, 1, "exit code 3"},
 		"old definition fails, new one is ready": {
 			update, watch{with(pod("1", "old"), failed), {Type: api.Deleted, Object: before.Object}, pod("2", "new")}, 2, "",
@@ -202,6 +244,15 @@ func TestReadyTimeout(t *testing.T) {
 	}
 	if got, err := Ready(t.Context(), broken{lost}, nil, nil); err != nil || len(got) > 0 {
 		t.Errorf("no pods: %v, %v", got, err)
+	}
+}
+
+// TestStartFails checks that a pod that waits for one that cannot start is not awaited.
+func TestStartFails(t *testing.T) {
+	goals := []Goal{{Pod: "web", Started: true}, {Pod: "db", Started: true}}
+	got, err := Ready(t.Context(), watch{with(pod("1", ""), inState(waitingFor(api.ReasonErrImagePull)))}, goals, func(*api.Pod) {})
+	if err != nil || len(got) != 1 || got["web"] == nil {
+		t.Errorf("%v, %v, want the error of web", got, err)
 	}
 }
 
