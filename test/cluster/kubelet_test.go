@@ -164,7 +164,7 @@ Run pods with Podstead and with a kubelet, and compare them:
     sudo make kubelet
 
 The test boots a virtual machine with cgroup v2. It runs the pods with Podstead until they do not change any more. Then it applies the
-manifests that `+"`podstead convert -o k8s`"+` prints of their files to a real API server, unchanged, and a scheduler and a kubelet of Kubernetes
+manifests that `+"`podstead convert -o k8s`"+` prints of their files to a real API server, unchanged, and a kube-scheduler and a kubelet
 %s run them with Debian's containerd in the same virtual machine. API server and scheduler run on the host of the virtual machine. The
 pods are examples, and those of
 [test/cluster/testdata/pods.txtar](../../test/cluster/testdata/pods.txtar).
