@@ -3,6 +3,7 @@
 package vm_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -21,6 +22,9 @@ import (
 
 // stackFiles is the directory of the Compose file, which TestStacks of test/faults has, too.
 const stackFiles = "test/faults/testdata/stack"
+
+// The database starts late, so that an application that does not wait for it fails and is restarted.
+const dbCommand, lateCommand = "    command: db\n", "    command: sh -c \"sleep 6; exec db\"\n"
 
 // dependsOn has the services whose health another service waits for.
 var dependsOn = map[string][]string{"app": {"db", "cache"}, "cache": nil, "db": nil, "proxy": {"app"}}
@@ -68,10 +72,16 @@ func writeStack(t *testing.T, dir string) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	late := 0
 	for _, file := range append(archive.Files, txtar.File{Name: "nginx.conf", Data: conf}) {
-		if err := os.WriteFile(filepath.Join(dir, file.Name), file.Data, 0o644); err != nil { // a container reads it as another user
+		late += bytes.Count(file.Data, []byte(dbCommand))
+		text := bytes.ReplaceAll(file.Data, []byte(dbCommand), []byte(lateCommand))
+		if err := os.WriteFile(filepath.Join(dir, file.Name), text, 0o644); err != nil { // a container reads it as another user
 			t.Fatal(err)
 		}
+	}
+	if late != 1 {
+		t.Fatalf("the project has %q %d times, want once", dbCommand, late)
 	}
 }
 
