@@ -119,22 +119,28 @@ type Transfer struct {
 	Width func() int // columns of the terminal; nil: not a terminal
 
 	mu    sync.Mutex
+	meter meter
 	drawn string
 	done  bool
 }
 
-// Bytes shows how much of a total was transferred. A total of 0 is not known.
+// Bytes shows how much of a total was transferred, how fast, and the time left. A total of 0 is not known.
 func (t *Transfer) Bytes(what string, done, total int64) {
 	if t.Width == nil {
 		return
 	}
-	switch {
-	case total > 0:
-		what += fmt.Sprintf(": %s of %s (%d%%)", Size(done), Size(total), min(done, total)*100/total)
-	case done > 0:
-		what += ": " + Size(done)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.done {
+		return
 	}
-	t.draw(what)
+	width := max(0, t.Width()-1)
+	runes := []rune(plain.Text(progressOf(what, done, total, t.meter.rate(time.Now(), done)).fit("", width)))
+	line := string(runes[:min(len(runes), width)])
+	if line != t.drawn {
+		_, _ = io.WriteString(t.W, clearLine+line)
+		t.drawn = line
+	}
 }
 
 // Counter returns a writer that shows how much of a total was written to it, see [Transfer.Bytes].
@@ -173,18 +179,6 @@ func (t *Transfer) Done() {
 		_, _ = io.WriteString(t.W, clearLine)
 		t.drawn = ""
 	}
-}
-
-func (t *Transfer) draw(line string) {
-	runes := []rune(plain.Text(line))
-	line = string(runes[:min(len(runes), max(0, t.Width()-1))])
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.done || line == t.drawn {
-		return
-	}
-	_, _ = io.WriteString(t.W, clearLine+line)
-	t.drawn = line
 }
 
 // Size is a number of bytes as text, as in explanations.

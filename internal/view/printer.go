@@ -103,9 +103,10 @@ type Text struct {
 
 	mu       sync.Mutex
 	prefixes map[string]string
-	fetching map[string][]string // texts for what is pulled and imported, by UID of the pod
-	drawn    string              // the progress in the last line of the terminal; empty: none
-	open     string              // the output whose last line has no newline; empty: none
+	fetching map[string][]progressLine // what is pulled and imported, by UID of the pod
+	meters   map[string]*meter         // of these, by what they are
+	drawn    string                    // the progress in the last line of the terminal; empty: none
+	open     string                    // the output whose last line has no newline; empty: none
 }
 
 // Pods sets the prefix and the colour of each container.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
@@ -20,14 +21,14 @@ func (t *Text) Progress(p *api.Pod) {
 	defer t.mu.Unlock()
 	switch {
 	case p == nil:
-		t.fetching = nil
+		t.fetching, t.meters = nil, nil
 	case len(p.Status.Pulling) == 0:
 		delete(t.fetching, p.Metadata.UID)
 	default:
 		if t.fetching == nil {
-			t.fetching = map[string][]string{}
+			t.fetching, t.meters = map[string][]progressLine{}, map[string]*meter{}
 		}
-		t.fetching[p.Metadata.UID] = fetching(p)
+		t.fetching[p.Metadata.UID] = t.fetchingOf(p)
 	}
 	if t.line() != t.drawn {
 		t.erase()
@@ -35,31 +36,31 @@ func (t *Text) Progress(p *api.Pod) {
 	}
 }
 
-// fetching are the texts for what a pod pulls and imports, sorted. Containers that wait for the same archive or image have one text.
-func fetching(p *api.Pod) []string {
-	texts := map[string]bool{}
+// fetchingOf are the lines for what a pod pulls and imports. Containers that wait for the same archive or image have the same line. The
+// caller holds the mutex.
+func (t *Text) fetchingOf(p *api.Pod) (lines []progressLine) {
+	now := time.Now()
 	for container, progress := range p.Status.Pulling {
-		texts[fetchingText(p, container, progress)] = true
+		what := fetchingText(p, container, progress)
+		if t.meters[what] == nil {
+			t.meters[what] = &meter{}
+		}
+		lines = append(lines, progressOf(what, progress.Done, progress.Total, t.meters[what].rate(now, progress.Done)))
 	}
-	return slices.Sorted(maps.Keys(texts))
+	return lines
 }
 
 func fetchingText(p *api.Pod, container string, progress api.Progress) string {
-	text := fmt.Sprintf("Importing image archive %q", progress.Archive)
-	if progress.Archive == "" {
-		image := ""
-		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers) {
-			if c.Name == container {
-				image = c.Image
-			}
+	if progress.Archive != "" {
+		return fmt.Sprintf("Importing image archive %q", progress.Archive)
+	}
+	image := ""
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers) {
+		if c.Name == container {
+			image = c.Image
 		}
-		text = fmt.Sprintf("Pulling image %q", image)
 	}
-	if progress.Total > 0 {
-		text += fmt.Sprintf(": %s of %s (%d%%)", Size(progress.Done), Size(progress.Total),
-			progress.Done*100/progress.Total)
-	}
-	return text
+	return fmt.Sprintf("Pulling image %q", image)
 }
 
 // erase removes the line of the progress, if there is one. The caller holds the mutex.
@@ -79,19 +80,20 @@ func (t *Text) draw() {
 
 // line returns the progress, cut to the width of the terminal; empty: there is none, or no terminal. The caller holds the mutex.
 func (t *Text) line() string {
-	texts := map[string]bool{}
+	lines := map[string]progressLine{}
 	for _, list := range t.fetching {
-		for _, text := range list {
-			texts[text] = true
+		for _, line := range list {
+			lines[line.text()] = line
 		}
 	}
-	if len(texts) == 0 || t.Width == nil {
+	if len(lines) == 0 || t.Width == nil {
 		return ""
 	}
-	line := slices.Sorted(maps.Keys(texts))[0]
-	if more := len(texts) - 1; more > 0 {
-		line = fmt.Sprintf("%s and %d more", line, more)
+	more := ""
+	if n := len(lines) - 1; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
 	}
-	runes := []rune(plain.Text(line))
-	return string(runes[:min(len(runes), max(0, t.Width()-1))])
+	width := max(0, t.Width()-1)
+	runes := []rune(plain.Text(lines[slices.Sorted(maps.Keys(lines))[0]].fit(more, width)))
+	return string(runes[:min(len(runes), width)])
 }

@@ -3,6 +3,8 @@ package view_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -25,11 +27,11 @@ func fetching(name string, pulling map[string]api.Progress) *api.Pod {
 func TestProgressOnTerminal(t *testing.T) {
 	const erase = "\r\x1b[K"
 	var out strings.Builder
-	width := 80
+	width := 100
 	text := view.Text{Out: &out, Err: &out, Width: func() int { return width }}
 	text.Pods([]api.Pod{pod("web", "app", "side")})
 	archive := api.Progress{Archive: "/srv/shop.tar", Done: 20 << 20, Total: 80 << 20}
-	const importing, pulling = `Importing image archive "/srv/shop.tar": 20Mi of 80Mi (25%)`, `Pulling image "img:side"`
+	const importing, pulling = `Importing image archive "/srv/shop.tar": [=====               ] 20Mi of 80Mi (25%)`, `Pulling image "img:side"`
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -74,4 +76,41 @@ func TestNoProgressWithoutTerminal(t *testing.T) {
 	if out.String() != "podstead: a\n" {
 		t.Errorf("output %q", out.String())
 	}
+}
+
+// TestSpeed checks the speed of a transfer and the time that is left, without the bar in a narrow terminal.
+func TestSpeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		width := 80
+		tr := view.Transfer{W: &out, Width: func() int { return width }}
+		for _, step := range []struct {
+			done, total int64
+			want        string
+		}{
+			{0, 100 << 20, "Pulling: [                    ] 0B of 100Mi (0%)"},
+			{10 << 20, 100 << 20, "Pulling: [==                  ] 10Mi of 100Mi (10%), 10Mi/s, 9s left"},
+			{30 << 20, 100 << 20, "Pulling: [======              ] 30Mi of 100Mi (30%), 15Mi/s, 4s left"},
+			{100 << 20, 100 << 20, "Pulling: [====================] 100Mi of 100Mi (100%), 33.3Mi/s"},
+			{50 << 20, 0, "Pulling: 50Mi"}, // another transfer
+			{52 << 20, 0, "Pulling: 52Mi, 2Mi/s"},
+		} {
+			out.Reset()
+			tr.Bytes("Pulling", step.done, step.total)
+			if got := strings.TrimPrefix(out.String(), "\r\x1b[K"); got != step.want {
+				t.Errorf("%d of %d: %q, want %q", step.done, step.total, got, step.want)
+			}
+			time.Sleep(time.Second)
+		}
+		for n := range int64(20) { // the speed is that of the last seconds
+			tr.Bytes("Pulling", 52<<20+n<<10, 0)
+			time.Sleep(time.Second)
+		}
+		width = 60
+		out.Reset()
+		tr.Bytes("Importing", 52<<20+20<<10, 100<<20)
+		if want := "Importing: 52.0Mi of 100Mi (52%), 1Ki/s, 13h left"; !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%q, want %q", out.String(), want)
+		}
+	})
 }
