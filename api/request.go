@@ -51,6 +51,8 @@ type Problem struct {
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
 	Warning bool   `json:"warning,omitempty"`
+	// Code identifies what a warning is about, as in docs/reference/warnings.md; empty: it has none.
+	Code string `json:"code,omitempty"`
 }
 
 // EphemeralRequest requests an ephemeral container in a running pod.

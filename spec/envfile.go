@@ -71,7 +71,7 @@ func (d *decoder) envFiles(p *Pod, read reader) {
 		})
 		if n := d.at[&s.EnvFile]; mode&0o077 != 0 && n != nil {
 			w := warnAt(n, fmt.Sprintf("the secret is accessible to group or others (mode %04o)", mode))
-			w.Hint = "run chmod 600 " + printable(s.EnvFile)
+			w.Hint, w.Code = "run chmod 600 "+printable(s.EnvFile), CodeSecretReadable
 			d.problems = append(d.problems, w)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/BurntSushi/toml"
 	"github.com/google/go-cmp/cmp"
@@ -37,12 +38,14 @@ func FuzzParse(f *testing.F) {
 	addFiles(f, func(name string, data []byte) {
 		f.Add(data, strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".json"))
 	})
+	f.Add([]byte("# podstead: allow low-port, no-memory-limit # reason\n[[containers]]\nname = \"a\" # podstead: allow x\n"), false)
+	f.Add([]byte("# podstead: allow low-port\nkind: Pod # podstead: allow no-memory-limit, \x00\"\n---\n# podstead: allow x"), true)
 	f.Fuzz(func(t *testing.T, data []byte, manifest bool) {
 		file := "web.toml"
 		if manifest {
 			file = "web.yaml"
 		}
-		pod, problems := parse(file, data, nothingUnsupported, Options{})
+		pod, problems := parse(file, data, nothingUnsupported, Options{Lint: &Lint{ShutdownGracePeriod: time.Minute, Strict: true}})
 		if (pod == nil) != (len(problems.Errors()) > 0) {
 			t.Fatalf("pod %v with problems:\n%v", pod, problems)
 		}

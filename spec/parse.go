@@ -46,6 +46,8 @@ type Options struct {
 	AllowLoss bool
 	// Verbose reports also what a cluster has added to an object, which is dropped without a warning otherwise.
 	Verbose bool
+	// Lint reports also what is valid and cannot work well; nil: it does not. [Codes] has the warnings.
+	Lint *Lint
 	// Others are files that are read together with this one, such as those of the same directory. Its pods use their ConfigMaps, Secrets
 	// and Services. A file without pods is valid then.
 	Others []OtherFile

@@ -79,9 +79,13 @@ func (o Options) parts(file string, data []byte, refuse func(*node) Problems) ([
 		p.file, p.data, p.only = file, data, len(sources) == 1 && !sources[i].changed && !o.AllowLoss
 	}
 	distinct(parts)
+	allowed := allowedIn(f, data)
+	if o.Lint != nil {
+		problems = append(problems, allowed.problems...)
+	}
 	for i := range parts {
 		p := &parts[i]
-		p.Problems = slices.Clone(p.Problems).in(file)
+		p.Problems = allowed.filter(slices.Clone(p.Problems), p.root).in(file)
 		if len(p.Problems.Errors()) > 0 {
 			p.Pod = nil
 		}
@@ -165,7 +169,11 @@ func (o *Options) part(absolute string, f format, s *source, refuse func(*node) 
 	if f == formatTOML {
 		problems = append(problems, misplaced(root)...)
 	}
-	p := Part{Pod: pod, Problems: slices.Concat(problems, d.problems, refuse(root)), format: f, root: root, named: named}
+	problems = slices.Concat(problems, refuse(root))
+	if o.Lint != nil && len(problems.Errors())+len(d.problems.Errors()) == 0 {
+		(&linter{v, o.Lint}).run()
+	}
+	p := Part{Pod: pod, Problems: slices.Concat(problems, d.problems), format: f, root: root, named: named}
 	if at := root.child("name"); len(dnsSubdomain(pod.Name)) == 0 && (at == nil || !at.failed) {
 		p.Name = pod.Name
 	}

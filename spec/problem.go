@@ -18,6 +18,8 @@ type Problem struct {
 	// Hint tells how to fix it, in the imperative; it may be empty.
 	Hint    string
 	Warning bool
+	// Code identifies what a warning is about, see [Codes]; empty: it has none.
+	Code string
 }
 
 // String returns "file:line:col: path: message", without the hint.

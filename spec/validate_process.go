@@ -54,7 +54,7 @@ var shellCommand = regexp.MustCompile(`^(\S+) -c (?:"([^"]*)"|'([^']*)')$`)
 // program has this name.
 func (v *validator) words(command *[]string) {
 	if hint := WordsHint(*command); hint != "" {
-		v.warnHint(&(*command)[0], hint, "the program has this whole line as its name")
+		v.advise(CodeCommandInOneString, hint, "the program has this whole line as its name", &(*command)[0])
 	}
 }
 

@@ -42,7 +42,7 @@ func (v *validator) wholeBytes(field any, q Quantity) {
 	if number, milli := strings.CutSuffix(text, "m"); milli {
 		hint = fmt.Sprintf("%s is %s thousandths of a byte, %sMi are mebibytes", text, number, number)
 	}
-	v.warnHint(field, hint, "fractional byte value %s is invalid, must be an integer", quote(text))
+	v.advise(CodeMillibytes, hint, "fractional byte value "+quote(text)+" is invalid, must be an integer", field)
 }
 
 // podResources checks the pod-level resources (KEP-2837): the aggregate of the containers' requests must fit, and no container

@@ -65,6 +65,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead logs -l app=shop -f":                       {until: "tick"},
 	"podstead events --follow -o json":                   {until: `"pod":"web"`},
 	"podstead plan pods/ --exit-code >/dev/null":         {before: "podstead apply pods/"},
+	"podstead validate pods/ --strict":                   {before: "sed -i '1i # podstead: allow no-memory-limit' pods/*.toml"},
 	"podstead rollout undo web":                          {before: threeTimes},
 	"podstead rollout history web --generation 3":        {before: threeTimes},
 	"podstead rollout undo web --to-generation 2 --wait": {before: threeTimes},

@@ -91,8 +91,13 @@ func (a *app) report(err error) int {
 // problem prints a problem of a file.
 func (a *app) problem(p api.Problem) {
 	text := spec.Problem(p).String()
-	if p.Warning {
+	switch {
+	case p.Warning && p.Code != "":
+		text += " (warning: " + p.Code + ")"
+	case p.Warning:
 		text += " (warning)"
+	case p.Code != "": // a warning that is an error
+		text += " (" + p.Code + ")"
 	}
 	fmt.Fprintln(a.err, plain.Text(a.pages(text)))
 	if p.Hint != "" {

@@ -222,7 +222,8 @@ var flagHints = []flagHint{
 	{[]string{"run", "up"}, []string{"force-recreate", "no-recreate"}, "replace the pods that run with podstead restart POD"},
 	{[]string{"run", "up"}, []string{"scale"}, "write a pod file for each replica, and apply them with podstead apply DIR"},
 	{
-		[]string{"run", "up"}, []string{"pull"},
+		[]string{"run", "up"},
+		[]string{"pull"},
 		"set imagePullPolicy in the pod file, or pull the image first with podstead image pull IMAGE",
 	},
 	{

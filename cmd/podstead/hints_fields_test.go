@@ -19,6 +19,7 @@ var settingsOfHints = map[string]string{
 	"write a notifier as [[notify]] with name": "[[notify]]\nname = \"ops\"\ncommand = [\"/bin/true\"]\n[[notify]]\nname = \"chat\"\n" +
 		"url = \"https://alerts.example.com/podstead\"\n",
 	"write a rule as [[images.verify]] with prefix":          verifyRule,
+	"set shutdownGracePeriod = ":                             "[pods]\nshutdownGracePeriod = \"90s\"\n",
 	"or set another OCI runtime as runtime in [engine]":      "[engine]\nruntime = \"crun\"\n",
 	"write a command as [[notify]] in podstead.toml":         "[[notify]]\nname = \"ops\"\ncommand = [\"/bin/true\"]\n",
 	"set engine.runtime in podstead.toml":                    "engine.runtime = \"crun\"\n",

@@ -16,6 +16,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
@@ -117,25 +118,35 @@ func (a *app) readFile(path string, o spec.Options, strict admission.Level) (*sp
 // readParts reads a file that may define several pods, and prints its problems and warnings. All of them must be valid. The error of an
 // invalid file wraps [errInvalidFile].
 func (a *app) readParts(ctx context.Context, path string, o spec.Options, strict admission.Level) ([]spec.Part, error) {
-	text, err := a.readText(path)
-	if err != nil {
-		return nil, err
-	}
-	parts, problems, err := a.acceptParts(ctx, path, text, besides(o, path))
+	parts, problems, err := a.checkParts(ctx, path, o)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}
-	valid := len(problems.Errors()) == 0
-	for i := range parts {
-		valid = valid && checkLevel(a.err, path, parts[i].Pod, strict)
-	}
-	if !valid {
+	if len(problems.Errors()) > 0 || !a.meetLevel(path, parts, strict) {
 		return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 	}
 	return parts, nil
+}
+
+// checkParts reads a file that may define several pods. If one of the problems is an error, there are no parts.
+func (a *app) checkParts(ctx context.Context, path string, o spec.Options) ([]spec.Part, spec.Problems, error) {
+	text, err := a.readText(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return a.acceptParts(ctx, path, text, besides(o, path))
+}
+
+// meetLevel is [checkLevel] for the pods of a file.
+func (a *app) meetLevel(path string, parts []spec.Part, level admission.Level) bool {
+	valid := true
+	for i := range parts {
+		valid = valid && checkLevel(a.err, path, parts[i].Pod, level)
+	}
+	return valid
 }
 
 // textOf returns the text of a pod of a file as a file of its own, and prints its problems.
@@ -271,10 +282,11 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, po
 		return nil, err
 	}
 	var pods []readPod
-	o.Archives = true
-	if o.MaxReplicas, err = a.maxReplicas(cmd); err != nil {
+	c, err := a.config(cmd)
+	if err != nil {
 		return nil, err
 	}
+	o.Archives, o.MaxReplicas, o.Lint = true, int(c.Pods.MaxReplicas), lint(c)
 	o.Others = others(paths)
 	err = readEach(paths, func(path, absolute string) (names []string, err error) {
 		parts, err := a.readParts(cmd.Context(), path, o, level)
@@ -321,6 +333,11 @@ func others(paths []string) []spec.OtherFile {
 func besides(o spec.Options, path string) spec.Options {
 	o.Others = slices.DeleteFunc(slices.Clone(o.Others), func(other spec.OtherFile) bool { return other.Path == path })
 	return o
+}
+
+// lint returns the options of warnings of pod files on this host.
+func lint(c *config.Config) *spec.Lint {
+	return &spec.Lint{ShutdownGracePeriod: c.Pods.ShutdownGracePeriod.Duration()}
 }
 
 // maxReplicas returns how many pods of one object this host accepts.

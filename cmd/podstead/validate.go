@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/doctor"
 	"github.com/podstead/podstead/internal/plain"
@@ -16,9 +18,26 @@ import (
 	"github.com/podstead/podstead/spec/change"
 )
 
+// validateFlags are the flags of validate.
+type validateFlags struct {
+	policy, format string
+	strict         bool
+	spec           spec.Options
+}
+
+// validated is a file as validate -o json prints it.
+type validated struct {
+	File     string        `json:"file"`
+	Valid    bool          `json:"valid"`
+	Pods     []string      `json:"pods,omitempty"`
+	Problems []api.Problem `json:"problems,omitempty"`
+
+	parts  []spec.Part
+	strict bool // a warning is an error
+}
+
 func (a *app) validateCommand() *cobra.Command {
-	var policy string
-	o := spec.Options{Archives: true}
+	f := validateFlags{spec: spec.Options{Archives: true}}
 	cmd := &cobra.Command{
 		Use:   "validate FILE|DIR|-...",
 		Short: "Check pod files",
@@ -27,6 +46,11 @@ started, and no daemon is needed. Env files and image archives that a file lists
 input, in TOML, YAML or JSON. Of a directory, all pod files are checked, without those in subdirectories. The files are
 checked together, and with the pods of this host: pods that wait for each other are invalid.
 
+Warnings with a code are about what is valid and cannot work well, such as a liveness probe that stops a container before
+it can have started. docs/reference/warnings.md has a section for each. A comment in the file silences one, beside the
+value or above it: # podstead: allow CODE. With --strict they are errors, and a container without a memory limit is one
+too. Compose files have none of these warnings.
+
 Config maps, secrets and host paths that the pod would wait for on this host, because they are missing or cannot be
 used, are printed, and so are names by which other pods of this host cannot reach the pod, and volumes whose content is
 lost by the change of a pod of this host. They do not make the file invalid.
@@ -34,12 +58,15 @@ lost by the change of a pod of this host. They do not make the file invalid.
 Requests beyond the baseline Pod Security Standard, such as a privileged container, are printed. A file that violates
 the level of --policy, or podSecurity of the host's configuration, is invalid.
 
-Exit codes: 0 all files are valid, 2 a file is invalid.`,
+Exit codes: 0 all files are valid, 1 there are warnings (only with --strict), 2 a file is invalid.`,
 		Example: `  # Check a pod file
   podstead validate web.toml
 
   # Check all pod files of a directory
   podstead validate pods/
+
+  # Check pod files in CI
+  podstead validate pods/ --strict
 
   # Check that a pod meets the restricted Pod Security Standard
   podstead validate web.toml --policy restricted
@@ -48,71 +75,128 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
   kubectl get pod web -o yaml | podstead validate -`,
 		Args:              fileArguments,
 		ValidArgsFunction: completeFiles,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := a.config(cmd)
-			if err != nil {
-				return err
-			}
-			strict, err := a.level(cmd, cmp.Or(policy, c.Policy.PodSecurity))
-			if err != nil {
-				return err
-			}
-			o.MaxReplicas = int(c.Pods.MaxReplicas)
-			files, err := a.expand(args)
-			if err != nil {
-				return err
-			}
-			o.Others = others(files)
-			var errs []error
-			var pods []readPod
-			for _, path := range files {
-				parts, err := a.readParts(cmd.Context(), path, o, strict)
-				if err != nil {
-					errs = append(errs, err)
-					continue
-				}
-				if len(parts) == 0 {
-					fmt.Fprintf(a.out, "%s: ok (no pods)\n", plain.Text(path))
-				}
-				for i := range parts {
-					pods = append(pods, readPod{path, parts[i].Pod})
-				}
-			}
-			a.warnHidden(cmd, pods)
-			a.warnLost(cmd, pods)
-			cycles := a.waitCycles(cmd, pods)
-			for i, r := range pods {
-				if slices.Contains(cycles, r.pod.Name) {
-					errs = append(errs, errInvalidFile)
-					continue
-				}
-				a.warnUnusable(cmd.Context(), c, r.path, r.pod)
-				inFile := func(other readPod) bool { return other.path == r.path && slices.Contains(cycles, other.pod.Name) }
-				if (i == 0 || pods[i-1].path != r.path) && !slices.ContainsFunc(pods, inFile) {
-					fmt.Fprintf(a.out, "%s: ok%s\n", plain.Text(r.path), severalPods(pods[i:]))
-				}
-			}
-			if len(errs) > 0 {
-				return invalidFiles(errs)
-			}
-			return nil
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.validate(cmd, args, &f) },
 	}
-	lossFlags(cmd, &o, "v")
+	lossFlags(cmd, &f.spec, "v")
 	a.addProjectFlags(cmd)
-	levelFlag(cmd, &policy)
+	levelFlag(cmd, &f.policy)
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "make warnings with a code errors, and warn also of containers without a memory limit")
+	formats(cmd, &f.format, "json")
 	return cmd
 }
 
-// severalPods names the pods of the file of the first one, if there are several.
-func severalPods(list []readPod) string {
-	var names []string
-	for _, r := range list {
-		if r.path == list[0].path {
-			names = append(names, r.pod.Name)
+func (a *app) validate(cmd *cobra.Command, paths []string, f *validateFlags) error {
+	c, err := a.config(cmd)
+	if err != nil {
+		return err
+	}
+	level, err := a.level(cmd, cmp.Or(f.policy, c.Policy.PodSecurity))
+	if err != nil {
+		return err
+	}
+	o := f.spec
+	o.MaxReplicas, o.Lint = int(c.Pods.MaxReplicas), lint(c)
+	o.Lint.Strict = f.strict
+	if paths, err = a.expand(paths); err != nil {
+		return err
+	}
+	o.Others = others(paths)
+	var errs []error
+	var pods []readPod
+	files := make([]*validated, len(paths))
+	for i, path := range paths {
+		files[i] = &validated{File: path}
+		parts, problems, err := a.checkParts(cmd.Context(), path, o)
+		a.found(files[i], problems, f)
+		switch {
+		case err != nil:
+			errs = append(errs, err)
+			continue
+		case len(problems.Errors()) > 0 || !a.meetLevel(path, parts, level):
+			errs = append(errs, errInvalidFile)
+			continue
+		}
+		files[i].parts, files[i].Valid = parts, true
+		for j := range parts {
+			pods = append(pods, readPod{path, parts[j].Pod})
+			files[i].Pods = append(files[i].Pods, parts[j].Pod.Name)
 		}
 	}
-	if len(names) < 2 {
+	a.warnHidden(cmd, pods)
+	a.warnLost(cmd, pods)
+	if len(errs) == 0 { // otherwise not all pods of the files are known
+		a.warnWaits(cmd, files, pods, f)
+	}
+	cycles := a.waitCycles(cmd, pods)
+	for _, file := range files {
+		if !file.Valid {
+			continue
+		}
+		if slices.ContainsFunc(file.Pods, func(pod string) bool { return slices.Contains(cycles, pod) }) {
+			errs = append(errs, errInvalidFile)
+			file.Valid = false
+		}
+		for i := range file.parts {
+			if pod := file.parts[i].Pod; !slices.Contains(cycles, pod.Name) {
+				a.warnUnusable(cmd.Context(), c, file.File, pod)
+			}
+		}
+		if file.Valid = file.Valid && !file.strict; file.Valid && f.format == "" {
+			fmt.Fprintf(a.out, "%s: ok%s\n", plain.Text(file.File), severalPods(file.Pods))
+		}
+	}
+	if f.format != "" {
+		err = a.encode(f.format, struct {
+			Items []*validated `json:"items"`
+		}{files})
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(errs) > 0:
+		return invalidFiles(errs)
+	case slices.ContainsFunc(files, func(file *validated) bool { return file.strict }):
+		return &failure{status: statusFailed, err: errWarnings}
+	}
+	return nil
+}
+
+// errWarnings is the result of validate --strict if there are warnings.
+var errWarnings = errors.New("warnings are errors with --strict")
+
+// found adds problems to a file, and prints them unless the command prints them as JSON.
+func (a *app) found(file *validated, problems spec.Problems, f *validateFlags) {
+	for _, p := range problems {
+		if f.strict && p.Code != "" {
+			p.Warning, file.strict = false, true
+		}
+		file.Problems = append(file.Problems, api.Problem(p))
+		if f.format == "" {
+			a.problem(api.Problem(p))
+		}
+	}
+}
+
+// warnWaits prints for which pods the pods of files wait in vain.
+func (a *app) warnWaits(cmd *cobra.Command, files []*validated, list []readPod, f *validateFlags) {
+	if !slices.ContainsFunc(list, func(r readPod) bool { return len(r.pod.WaitsForPods()) > 0 }) {
+		return
+	}
+	pods := a.present(cmd)
+	for _, r := range list {
+		pods = append(pods, r.pod)
+	}
+	for _, file := range files {
+		a.found(file, spec.LintWaits(file.parts, pods, len(list) > 1), f)
+	}
+}
+
+// severalPods names the pods of a file, unless there is one.
+func severalPods(names []string) string {
+	switch len(names) {
+	case 0:
+		return " (no pods)"
+	case 1:
 		return ""
 	}
 	return " (pods " + strings.Join(names, ", ") + ")"

@@ -55,6 +55,14 @@ func TestPrecedenceOfFlagsEnvironmentAndFile(t *testing.T) {
 	}
 }
 
+// TestNoShutdown: a daemon that leaves the shutdown of the host to systemd has a period of 0.
+func TestNoShutdown(t *testing.T) {
+	c, err := load(t, "[pods]\nshutdownGracePeriod = \"0\"\n", nil, nil)
+	if err != nil || c.Pods.ShutdownGracePeriod.Duration() != 0 {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 // TestPodsDir: the pods directory is in the configuration directory, unless it is set.
 func TestPodsDir(t *testing.T) {
 	for _, test := range []struct {

@@ -162,7 +162,7 @@ func podSettings() []Setting {
 			"maximum number of pods of a Deployment, StatefulSet, ReplicaSet or Job in a manifest, 1 to 128", between(1, 128),
 			func(c *Config) any { return &c.Pods.MaxReplicas }),
 		reloads(supported("pods.shutdownGracePeriod", "60s",
-			"time in which all pods stop when systemd shuts the host down; 0 to leave containers to systemd", duration,
+			"time in which all pods stop when systemd shuts the host down; 0 to leave containers to systemd", durationOrZero,
 			func(c *Config) any { return &c.Pods.ShutdownGracePeriod })),
 
 		reloads(supported("policy.podSecurity", "privileged", "Pod Security Standard that pods must meet: "+strings.Join(levels, ", "),

@@ -31,7 +31,8 @@ func TestProgressOnTerminal(t *testing.T) {
 	text := view.Text{Out: &out, Err: &out, Width: func() int { return width }}
 	text.Pods([]api.Pod{pod("web", "app", "side")})
 	archive := api.Progress{Archive: "/srv/shop.tar", Done: 20 << 20, Total: 80 << 20}
-	const importing, pulling = `Importing image archive "/srv/shop.tar": [=====               ] 20Mi of 80Mi (25%)`, `Pulling image "img:side"`
+	const importing = `Importing image archive "/srv/shop.tar": [=====               ] 20Mi of 80Mi (25%)`
+	const pulling = `Pulling image "img:side"`
 	for _, step := range []struct {
 		name string
 		do   func()

@@ -62,7 +62,9 @@ func (p *podman) close(ctx context.Context) error {
 	return errors.Join(p.removeAll(ctx), unmountAll(p.dir))
 }
 
-func (p *podman) removeAll(ctx context.Context) error { return quiet(p.command(ctx, "rm", "--all", "--force")) }
+func (p *podman) removeAll(ctx context.Context) error {
+	return quiet(p.command(ctx, "rm", "--all", "--force"))
+}
 
 // unmountAll removes the mounts below a directory.
 func unmountAll(dir string) error {

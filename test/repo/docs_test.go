@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -27,6 +28,7 @@ func TestReference(t *testing.T) {
 	pages := map[string]string{
 		"docs/reference/pod-file.md": podFilePage(t),
 		"docs/reference/scenario.md": scenarioPage(t),
+		"docs/reference/warnings.md": warningsPage(t),
 		"spec/fields.txt":            fieldsText(t),
 		"docs/reference/events.md":   eventsPage(),
 
@@ -56,7 +58,8 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if parts, problems := (spec.Options{}).ParseParts(file, text); len(parts) == 0 || len(problems) > 0 {
+		o := spec.Options{Lint: &spec.Lint{ShutdownGracePeriod: time.Minute}}
+		if parts, problems := o.ParseParts(file, text); len(parts) == 0 || len(problems) > 0 {
 			t.Errorf("%s: %v", file, problems)
 		}
 	}

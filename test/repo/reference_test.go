@@ -226,19 +226,37 @@ func changesSection(refused map[string]bool) string {
 
 // validateOutput returns what podstead validate prints for a file.
 func validateOutput(file, text string) string {
+	parts, problems := spec.Options{}.ParseParts(file, []byte(text))
+	return validated(file, parts, problems)
+}
+
+// validated returns the output of podstead validate for a file that was read.
+func validated(file string, parts []spec.Part, problems spec.Problems) string {
 	var b strings.Builder
-	_, problems := spec.Options{}.ParseParts(file, []byte(text))
+	failed := false
 	for _, p := range problems {
+		failed = failed || !p.Warning
 		b.WriteString(p.String())
-		if p.Warning {
+		switch {
+		case p.Warning && p.Code != "":
+			b.WriteString(" (warning: " + p.Code + ")")
+		case p.Warning:
 			b.WriteString(" (warning)")
+		case p.Code != "":
+			b.WriteString(" (" + p.Code + ")")
 		}
 		b.WriteString("\n")
 		if p.Hint != "" {
 			b.WriteString("hint: " + p.Hint + "\n")
 		}
 	}
-	if len(problems.Errors()) == 0 {
+	var names []string
+	for i := range parts {
+		names = append(names, parts[i].Name)
+	}
+	if !failed && len(names) > 1 {
+		b.WriteString(file + ": ok (pods " + strings.Join(names, ", ") + ")\n")
+	} else if !failed {
 		b.WriteString(file + ": ok\n")
 	}
 	return b.String()

@@ -16,14 +16,20 @@ import (
 	"github.com/podstead/podstead/runtime/monitor"
 )
 
-// TestReplaceMonitor replaces the current version by the next one and by itself again, while pods run. The running monitor gets the version
-// of the installed one each time: no container restarts, no probe flips, no line of a log is lost.
+// TestReplaceMonitor replaces the current version by the next one and by itself again, while 20 pods run. The running monitor gets the
+// version of the installed one each time: no container restarts, no probe flips, no line of a log is lost.
 func TestReplaceMonitor(t *testing.T) {
 	next, s := t.TempDir(), newServers(t)
 	build(t, repository(t), next, "next", programs)
 	h := newHost(t, current(t))
 	h.MustRun("get")
 	names, l := h.create("", s), logs{}
+	for len(names) < 20 {
+		name := fmt.Sprintf("plain-%d", len(names))
+		h.MustCreate(name, "terminationGracePeriodSeconds = 2\n"+container("containers", "main", ""))
+		h.Saw(h.Until(name, "ready", ready).Metadata.UID)
+		names = append(names, name)
+	}
 	h.runsInstalledMonitor()
 	h.check(l, names)
 	before, events := h.look(names), h.events(names)
@@ -38,6 +44,7 @@ func TestReplaceMonitor(t *testing.T) {
 		h.unchanged("after the "+step.what, names, before, events)
 	}
 	h.operate("", l)
+	h.MustRun("delete", "--all")
 	h.MustRun("daemon", "stop")
 }
 

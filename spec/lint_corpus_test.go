@@ -1,0 +1,80 @@
+package spec_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// corpusWarnings are the warnings of all valid pod files of the repository, as "file: path (code)". Each is right: the file is about what
+// it warns of, or has a grace period that no shutdown grants.
+var corpusWarnings = []string{
+	"cmd/podstead/testdata/e2e/habits.txtar/web.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
+	"cmd/podstead/testdata/e2e/wait.txtar/web.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
+	"cmd/podstead/testdata/script/rerun.txtar/web.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
+	"cmd/podstead/testdata/script/validate.txtar/long.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
+	"cmd/podstead/testdata/script/validate.txtar/unknown.toml:  (unknown-code)",
+	"cmd/podstead/testdata/script/validate.txtar/unknown.toml: containers[0].livenessProbe (liveness-before-start)",
+	"cmd/podstead/testdata/script/validate.txtar/web.toml: containers[0].livenessProbe (liveness-before-start)",
+	"supervisor/lifecycle/testdata/scenarios/probe-grace-period.txtar/pod.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
+	"supervisor/lifecycle/testdata/scenarios/probe-liveness-never.txtar/pod.toml: containers[0].livenessProbe (liveness-without-restart)",
+}
+
+// TestLintOfCorpora looks for warnings in the examples and in all pod files that tests have, also in their archives.
+func TestLintOfCorpora(t *testing.T) {
+	var got []string
+	valid := 0
+	look := func(name string, text []byte) {
+		if !slices.Contains([]string{".toml", ".yaml", ".yml", ".json"}, filepath.Ext(name)) {
+			return
+		}
+		parts, problems := spec.Options{Lint: &spec.Lint{ShutdownGracePeriod: time.Minute}}.ParseParts(name, text)
+		if len(problems.Errors()) > 0 {
+			return
+		}
+		valid += len(parts)
+		for _, p := range append(problems, spec.LintWaits(parts, nil, len(parts) > 1)...) {
+			if p.Code != "" {
+				got = append(got, strings.TrimPrefix(name, "../")+": "+p.Path+" ("+p.Code+")")
+			}
+		}
+	}
+	for _, dir := range []string{"../examples", "testdata", "../cmd", "../supervisor", "../test"} {
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			if filepath.Ext(path) != ".txtar" {
+				text, err := os.ReadFile(path)
+				look(path, text)
+				return err
+			}
+			archive, err := txtar.ParseFile(path)
+			if err == nil {
+				for _, f := range archive.Files {
+					look(path+"/"+f.Name, f.Data)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if valid < 300 {
+		t.Errorf("only %d valid pods", valid)
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(corpusWarnings, got); diff != "" {
+		t.Errorf("warnings of %d pods (-want +got):\n%s", valid, diff)
+	}
+}

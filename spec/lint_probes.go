@@ -1,0 +1,100 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// livenessBeforeStart warns of a liveness probe that stops a container before it can have started. The container has the time until the
+// last of failureThreshold failures, which comes without a delay if nothing listens. Two of its needs are known:
+//
+//   - no server listens at the instant of its start,
+//   - a readiness probe with the same handler has an initialDelaySeconds.
+//
+// Probes wait for a postStart hook, so that the time with one is not known.
+func (l *linter) livenessBeforeStart(c *Container) {
+	p := c.LivenessProbe
+	if p == nil || c.StartupProbe != nil || c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
+		return
+	}
+	last := p.InitialDelaySeconds + Seconds(p.FailureThreshold-1)*p.PeriodSeconds
+	sum := fmt.Sprintf("initialDelaySeconds %v + (failureThreshold %d - 1) x periodSeconds %v = %s",
+		p.InitialDelaySeconds, p.FailureThreshold, p.PeriodSeconds, secs(last))
+	const hint = "add a startupProbe with the same handler and failureThreshold "
+	switch r := c.ReadinessProbe; {
+	case last == 0 && p.Exec == nil && p.isLocal():
+		l.advise(CodeLivenessBeforeStart, hint+"30, or raise failureThreshold",
+			"stops a container that does not listen at the instant of its start: "+sum, p)
+	case r != nil && p.SameHandler(r) && last < r.InitialDelaySeconds:
+		const period = 10 // the default
+		l.advise(CodeLivenessBeforeStart, fmt.Sprintf("%s%v", hint, math.Ceil(float64(r.InitialDelaySeconds)/period)+1), fmt.Sprintf(
+			"stops a container that does not respond for %s, while readinessProbe expects the first response after %s: %s",
+			secs(last), secs(r.InitialDelaySeconds), sum), p)
+	}
+}
+
+// isLocal reports whether the handler connects to the pod.
+func (p *Probe) isLocal() bool {
+	host := ""
+	switch {
+	case p.HTTPGet != nil:
+		host = p.HTTPGet.Host
+	case p.TCPSocket != nil:
+		host = p.TCPSocket.Host
+	}
+	return slices.Contains([]string{"", "localhost", "127.0.0.1", "::1"}, host)
+}
+
+// livenessWithoutRestart warns of a liveness probe whose failure ends the pod.
+func (l *linter) livenessWithoutRestart(c *Container) {
+	if c.LivenessProbe == nil || len(c.RestartPolicyRules) > 0 || cmp.Or(c.RestartPolicy, l.pod.RestartPolicy) != RestartNever {
+		return
+	}
+	l.advise(CodeLivenessWithoutRestart, "set "+l.format.word("restartPolicy", string(RestartOnFailure)),
+		"a failure stops the container, and restartPolicy Never does not start it again: the pod fails", c.LivenessProbe)
+}
+
+// timeoutOverPeriod warns of a timeout of a probe that stops the container, if the file sets it to more than the period. The next probe
+// begins after one that times out. The default of a second is no reason for a warning: a period of less is meant for a container that
+// responds. So is the period of a readiness probe with a long timeout, which waits for a slow start.
+func (l *linter) timeoutOverPeriod(p *Probe) {
+	if p == nil || p.TimeoutSeconds <= p.PeriodSeconds {
+		return
+	}
+	l.advise(CodeTimeoutOverPeriod, "set timeoutSeconds to at most periodSeconds", fmt.Sprintf(
+		"a probe that times out lasts %s, longer than periodSeconds %v, and the next one begins after it: "+
+			"a container that does not respond fails the probe after failureThreshold %d x timeoutSeconds %v = %s",
+		secs(p.TimeoutSeconds), p.PeriodSeconds, p.FailureThreshold, p.TimeoutSeconds, secs(Seconds(p.FailureThreshold)*p.TimeoutSeconds),
+	), &p.TimeoutSeconds)
+}
+
+// startupOrder warns of a sidecar whose startup probe connects to a container that starts after the sidecar has started (KEP-753).
+func (l *linter) startupOrder(i int) {
+	c := &l.pod.InitContainers[i]
+	p := c.StartupProbe
+	if p == nil || !c.IsSidecar() || !p.isLocal() {
+		return
+	}
+	var port int32
+	switch {
+	case p.HTTPGet != nil:
+		port = p.HTTPGet.Port.Number // 0: a name is that of a port of the sidecar
+	case p.TCPSocket != nil:
+		port = p.TCPSocket.Port.Number
+	case p.GRPC != nil:
+		port = p.GRPC.Port
+	}
+	listens := func(c Container) bool {
+		return slices.ContainsFunc(c.Ports, func(p ContainerPort) bool { return p.ContainerPort == port && p.Protocol == ProtocolTCP })
+	}
+	if slices.ContainsFunc(l.pod.InitContainers[:i+1], listens) {
+		return
+	}
+	later := slices.Concat(l.pod.InitContainers[i+1:], l.pod.Containers)
+	if j := slices.IndexFunc(later, listens); j >= 0 {
+		l.advise(CodeStartupOrder, "probe a port of this sidecar, or make it a readinessProbe", fmt.Sprintf(
+			"port %d is that of container %s, which does not start before this probe has succeeded", port, quote(later[j].Name)), p)
+	}
+}
