@@ -60,7 +60,7 @@ WITH_RUNTIME = $(if $(RUNTIME),$(if $(filter crun,$(RUNTIME)),test/purecgroup/ru
 # SUITES are those that make test runs.
 SUITES       = unit $(if $(filter 0,$(shell id -u)),features)
 
-.PHONY: help deps build demo test unit race features faults e2e crun minutes vm lint cross check bench bench-compare soak cluster images fuzz mutate install uninstall package release check-packages clean
+.PHONY: help deps build demo test unit race features faults e2e crun minutes vm lint cross check bench bench-compare soak cluster kubelet images fuzz mutate install uninstall package release check-packages clean
 .DEFAULT_GOAL := help
 
 help: ## list targets
@@ -182,6 +182,14 @@ soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAK
 cluster: ## test manifests and validation on a real API server, which is built from Go modules first (half an hour)
 	test/cluster/build .cache/cluster
 	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/cluster
+
+kubelet: ## run pods with Podstead and with a real kubelet in a virtual machine, and compare them; builds as cluster does (root)
+	$(NEED_ROOT)
+	@.ci/deps vm
+	@.ci/deps kubelet
+	@$(MAKE) --no-print-directory build images
+	test/cluster/build .cache/cluster
+	$(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run TestKubelet ./test/cluster $(TESTFLAGS)
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@.ci/deps build

@@ -35,6 +35,7 @@ const token = "administrator"
 // server is a running API server.
 type server struct {
 	url    string
+	port   string
 	client *http.Client
 }
 
@@ -56,8 +57,9 @@ func startServer(t *testing.T) *server {
 		"--advertise-address", "10.99.255.1", "--endpoint-reconciler-type", "none", "--cert-dir", certs, "--token-auth-file", tokens,
 		"--authorization-mode", "RBAC", "--service-account-key-file", key, "--service-account-signing-key-file", key,
 		"--service-account-issuer", "https://kubernetes.default.svc", "--service-cluster-ip-range", "10.99.0.0/16",
-		"--disable-admission-plugins", "ServiceAccount,Priority", "--allow-privileged", "--feature-gates", "ContainerStopSignals=true")
-	s := &server{url: "https://127.0.0.1:" + port}
+		"--disable-admission-plugins", "ServiceAccount,Priority,TaintNodesByCondition", "--allow-privileged",
+		"--feature-gates", "ContainerStopSignals=true")
+	s := &server{url: "https://127.0.0.1:" + port, port: port}
 	if err := s.await(t.Context(), filepath.Join(certs, "apiserver.crt")); err != nil {
 		for _, name := range []string{"etcd", "kube-apiserver"} {
 			text, _ := os.ReadFile(filepath.Join(dir, name+".log"))

@@ -22,7 +22,7 @@ import (
 // stackImage is the image of Debian packages that .ci/deps makes.
 const stackImage = ".cache/stack/image.tar"
 
-// stackDeadline is for waits of the stacks: PostgreSQL creates its files at the first start.
+// stackDeadline is for waits of the stacks on a loaded host.
 const stackDeadline = 5 * time.Minute
 
 // stack is an application that needs a database and a cache, behind a proxy, in the files of another tool.

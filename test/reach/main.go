@@ -36,7 +36,7 @@ var suites = []suite{
 	{name: "packages", programs: true, files: packaged},
 	{
 		name: "vm", packages: []string{"./test/vm/...", "./runtime"}, programs: true,
-		files: append([]string{"test/images/", "test/upgrade/previous"}, packaged...),
+		files: append([]string{"test/faults/testdata/stack/", "test/images/", "test/upgrade/previous"}, packaged...),
 	},
 }
 

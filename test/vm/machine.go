@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,7 +26,7 @@ const (
 	bootTimeout = 5 * time.Minute
 	// answerMargin is how much longer than the agent the host waits for a command.
 	answerMargin = 30 * time.Second
-	memory       = 2048 // MiB
+	memory       = 2048 // MiB, the default
 	qemu         = "qemu-system-x86_64"
 )
 
@@ -50,13 +51,23 @@ type Machine struct {
 	id      int
 }
 
-// Options configure a virtual machine. All are required.
+// HostAddress is the address at which a virtual machine with a network reaches the ports of the host's loopback address.
+const HostAddress = "10.0.2.2"
+
+// GuestAddress is the address of a virtual machine with a network, which it has to give its interface.
+const GuestAddress = "10.0.2.15/24"
+
+// Options configure a virtual machine. The directory and the files are required.
 type Options struct {
 	// directory of the virtual machine's files, with a short path because it contains a socket; the console output is Dir/console
 	Dir     string
 	Agent   string // the program of test/vm/agent
 	Payload string // a file, the second disk
 	Disk    string // the first disk, a copy of the image's: see [Image.CopyDisk]
+	// Memory is in MiB (default 2048).
+	Memory int
+	// Network gives the virtual machine an interface, over which it connects to ports of the host. Nothing connects to the virtual machine.
+	Network bool
 }
 
 // Boot starts a virtual machine from the image and returns when it runs commands. It runs until [Machine.Close], or until this process
@@ -84,9 +95,9 @@ func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
 
 // arguments returns QEMU's arguments. KVM is not used: on a host that is emulated itself it is slower than TCG, if it works at all.
 func arguments(image Image, o Options, initramfs string) []string {
-	return []string{
-		"-machine", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "qemu64", "-smp", "2", "-m", strconv.Itoa(memory),
-		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-nic", "none",
+	args := []string{
+		"-machine", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "qemu64", "-smp", "2",
+		"-m", strconv.Itoa(cmp.Or(o.Memory, memory)), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
 		"-kernel", image.Kernel, "-initrd", initramfs, "-append", kernelArguments,
 		"-drive", "if=none,id=root,format=raw,cache=unsafe,file=" + o.Disk, "-device", "virtio-blk-pci,drive=root",
 		"-drive", "if=none,id=payload,format=raw,readonly=on,file=" + o.Payload, "-device", "virtio-blk-pci,drive=payload",
@@ -95,6 +106,10 @@ func arguments(image Image, o Options, initramfs string) []string {
 		"-device", "virtserialport,chardev=agent,name=" + wire.Port,
 		"-serial", "file:" + filepath.Join(o.Dir, "console"),
 	}
+	if !o.Network {
+		return append(args, "-nic", "none")
+	}
+	return append(args, "-netdev", "user,id=network", "-device", "virtio-net-pci,netdev=network,romfile=")
 }
 
 // start starts QEMU so that it is killed when this process exits.
