@@ -16,7 +16,7 @@ import (
 )
 
 // corpusWarnings are the warnings of all valid pod files of the repository, as "file: path (code)". Each is right: the file is about what
-// it warns of, or has a grace period that no shutdown grants.
+// it warns of, has a grace period that no shutdown grants, or has a long timeout for an emulated host.
 var corpusWarnings = []string{
 	"cmd/podstead/testdata/e2e/habits.txtar/web.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
 	"cmd/podstead/testdata/e2e/wait.txtar/web.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
@@ -27,6 +27,10 @@ var corpusWarnings = []string{
 	"cmd/podstead/testdata/script/validate.txtar/web.toml: containers[0].livenessProbe (liveness-before-start)",
 	"supervisor/lifecycle/testdata/scenarios/probe-grace-period.txtar/pod.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
 	"supervisor/lifecycle/testdata/scenarios/probe-liveness-never.txtar/pod.toml: containers[0].livenessProbe (liveness-without-restart)",
+	"test/cluster/testdata/pods.txtar/liveness.toml: containers[0].livenessProbe (liveness-without-restart)",
+	"test/cluster/testdata/pods.txtar/liveness.toml: containers[0].livenessProbe.timeoutSeconds (timeout-over-period)",
+	"test/cluster/testdata/pods.txtar/not-started.toml: containers[0].startupProbe.timeoutSeconds (timeout-over-period)",
+	"test/cluster/testdata/pods.txtar/sidecar-not-started.toml: initContainers[0].startupProbe.timeoutSeconds (timeout-over-period)",
 }
 
 // TestLintOfCorpora looks for warnings in the examples and in all pod files that tests have, also in their archives.

@@ -57,17 +57,18 @@ type link struct {
 	close  func() error  // [link.Close], once
 	ended  chan struct{} // closed when the connection is no longer maintained
 
-	mu         sync.Mutex
-	client     *monitor.Client // nil: not connected
-	down       error           // why the monitor cannot be reached; nil: it can, or is being started
-	listed     bool            // the containers and sandboxes are known
-	process    processHandle   // of the monitor that the client is connected to
-	roles      []int           // the process IDs of its keeper and of it
-	containers map[string]monitor.Container
-	sandboxes  map[string]bool
-	replacing  int           // the process ID of the monitor that was asked to execute another program in place; 0: none
-	requested  bool          // that was requested, and its result is not known
-	changed    chan struct{} // closed and replaced after each change of the fields above
+	mu           sync.Mutex
+	client       *monitor.Client // nil: not connected
+	down         error           // why the monitor cannot be reached; nil: it can, or is being started
+	listed       bool            // the containers and sandboxes are known
+	process      processHandle   // of the monitor that the client is connected to
+	roles        []int           // the process IDs of its keeper and of it
+	containers   map[string]monitor.Container
+	sandboxes    map[string]bool
+	replacing    int           // the process ID of the monitor that was asked to execute another program in place; 0: none
+	requested    bool          // that was requested, and its result is not known
+	replacements int           // that were completed or have failed
+	changed      chan struct{} // closed and replaced after each change of the fields above
 }
 
 // linkOptions say where the monitor is, and how it is started.
@@ -658,12 +659,13 @@ func (l *link) connection(ctx context.Context) (*monitor.Client, error) {
 // sent again if it was refused because the monitor is being replaced.
 func (l *link) ask(ctx context.Context, repeat bool, request func(*monitor.Client) error) error {
 	for {
+		before := l.replaced()
 		c, err := l.connection(ctx)
 		if err != nil {
 			return err
 		}
 		err = request(c)
-		if l.isRefused(err) {
+		if l.isRefused(err, before) {
 			if err := l.until(ctx, func() bool { return l.client != c || !l.requested }); err != nil {
 				return err
 			}

@@ -86,7 +86,10 @@ func (l *link) replaceBy(ctx context.Context, before monitor.Hello) error {
 		return err
 	}
 	l.change(func() { l.replacing, l.requested = before.PID, true })
-	defer l.change(func() { l.requested = false })
+	defer l.change(func() {
+		l.requested = false
+		l.replacements++
+	})
 	err = c.Replace(ctx, l.Program)
 	if err != nil && !errors.Is(err, monitor.ErrClosed) { // closed: it may have been replaced before it has answered
 		return err
@@ -123,14 +126,22 @@ func (l *link) replaceBy(ctx context.Context, before monitor.Hello) error {
 	}
 }
 
-// isRefused reports whether an error is that of a request which a monitor has not carried out because it is about to be replaced.
-func (l *link) isRefused(err error) bool {
+// isRefused reports whether an error is that of a request which a monitor has not carried out because it is about to be replaced, or was
+// until the answer came. Before is the number of replacements at the time of the request.
+func (l *link) isRefused(err error, before int) bool {
 	if _, answered := errors.AsType[*monitor.Error](err); !answered || !errdefs.IsUnavailable(err) {
 		return false
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.requested
+	return l.requested || l.replacements != before
+}
+
+// replaced returns the number of replacements that were completed or have failed.
+func (l *link) replaced() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.replacements
 }
 
 // isReplacement reports whether a monitor with this process ID was started in place of the one that was asked to be replaced.

@@ -137,6 +137,22 @@ func TestMonitorReplaced(t *testing.T) {
 	}
 }
 
+// A request that was refused for a replacement is sent again, also if the replacement is complete when the answer is looked at.
+func TestRefusedUntilReplaced(t *testing.T) {
+	l := &link{client: &monitor.Client{}, changed: make(chan struct{}), ended: make(chan struct{})}
+	requests := 0
+	err := l.ask(t.Context(), false, func(*monitor.Client) error {
+		if requests++; requests > 1 {
+			return nil
+		}
+		l.change(func() { l.replacements++ })
+		return &monitor.Error{Class: monitor.ClassUnavailable, Message: "the monitor is being replaced"}
+	})
+	if err != nil || requests != 2 {
+		t.Errorf("%d requests, %v; want another one without an error", requests, err)
+	}
+}
+
 // A monitor that executes the installed program, or whose program is not installed, is not replaced.
 func TestMonitorNotReplaced(t *testing.T) {
 	for name, install := range map[string]func(string) error{
