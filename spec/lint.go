@@ -1,8 +1,9 @@
 package spec
 
 import (
-	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -81,5 +82,8 @@ func (v *validator) advise(code, hint, message string, fields ...any) {
 	}
 }
 
-// secs is a number of seconds for people, such as 90s.
-func secs(s Seconds) string { return fmt.Sprintf("%vs", Seconds(s.Duration().Seconds())) }
+// number is a number of seconds as a file has it, without an exponent.
+func number(s Seconds) string { return strconv.FormatFloat(float64(s), 'f', -1, 64) }
+
+// secs is a number of seconds for people, such as 90s, without the error of a sum beyond nanoseconds.
+func secs(s Seconds) string { return number(Seconds(math.Round(float64(s)*1e9)/1e9)) + "s" }

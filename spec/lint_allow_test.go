@@ -1,6 +1,7 @@
 package spec_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,7 @@ spec:
         image: c:1
         command: ["a b"]
 `
+		flow    = "{apiVersion: v1, kind: Pod, metadata: {name: f}, spec: {containers: [{name: a, image: a, command: [a b]}]}}\n"
 		inArray = "name = \"web\"\ncontainers = [\n  { name = \"a\", image = \"a:1\", command = [\"a b\"] },\n" +
 			"  { name = \"b\", image = \"b:1\", command = [\"a b\"] },\n]\n"
 		several = "[[pods]]\nname = \"a\"\n[[pods.containers]]\nname = \"a\"\nimage = \"a:1\"\ncommand = [\"a b\"]\n" +
@@ -100,6 +102,19 @@ spec:
 		{"above a pod", "web.toml", insert(several, "[[pods]]", 2, above), "6 words"},
 		{"above the first pod", "web.toml", above + several, ""},
 
+		{
+			"beside a dotted key", "web.toml", strings.Replace(two, "resources.limits.memory = \"100m\"",
+				"resources.limits.memory = \"100m\" # podstead: allow millibytes\nresources.requests.memory = \"50m\"", 1),
+			"5 words, 7 milli, 11 words, 13 milli",
+		},
+		{
+			"above a dotted key", "web.toml", strings.Replace(two, "resources.limits.memory = \"100m\"",
+				"# podstead: allow millibytes\nresources.limits.memory = \"100m\"\nresources.requests.memory = \"50m\"", 1),
+			"5 words, 8 milli, 12 words, 14 milli",
+		},
+		{"above the header of the values", "web.toml", strings.Replace(two, "[containers.resources.limits]\n",
+			"# podstead: allow millibytes\n[containers.resources]\nlimits.memory = \"200m\"\nrequests.", 1), "5 words, 6 milli, 10 words"},
+
 		{"YAML: none", "web.yaml", manifest, "9 words, 13 words, 29 words"},
 		{"YAML: above the value", "web.yaml", insert(manifest, "    command", 1, "    "+above), "14 words, 30 words"},
 		{"YAML: beside the value", "web.yaml", strings.Replace(manifest, "- a b", "- a b"+beside, 1), "9 words, 29 words"},
@@ -108,6 +123,23 @@ spec:
 		{"YAML: above a list", "web.yaml", insert(manifest, "  containers", 1, "  "+above), "30 words"},
 		{"YAML: in a template", "web.yaml", insert(manifest, "      - name: c", 1, "      "+above), "9 words, 13 words"},
 		{"YAML: above the first value", "web.yaml", "---\n" + above + manifest, ""},
+		{"YAML: beside the begin of the first document", "web.yaml", "---" + beside + "\n" + manifest, ""},
+		{"YAML: below a directive", "web.yaml", "%YAML 1.1\n---\n" + above + manifest, ""},
+		{"YAML: above a directive", "web.yaml", above + "%YAML 1.1\n---\n" + manifest, ""},
+		{"YAML: below a marker with a comment", "web.yaml", "--- # A pod.\n" + above + manifest, ""},
+		{"YAML: above the first value, on its line", "web.yaml", above + "--- " + flow, ""},
+		{"YAML: beside the first value, on its line", "web.yaml", "--- " + strings.TrimSuffix(flow, "\n") + beside + "\n---\n" + manifest,
+			"11 words, 15 words, 31 words"},
+		{
+			"YAML: above the first value of the second document", "web.yaml", insert(manifest, "apiVersion: apps", 1, above),
+			"9 words, 13 words",
+		},
+		{"YAML: above the marker of the second document", "web.yaml", insert(manifest, "---", 1, above), "9 words, 13 words"},
+		{
+			"YAML: above the second of three documents", "web.yaml",
+			insert(manifest, "apiVersion: apps", 1, above) + "...\n---\n" + strings.Replace(flow, "f", "g", 1),
+			"9 words, 13 words, 33 words",
+		},
 		{"JSON has no comments", "web.json", `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": ` +
 			`[` + "\n" +
 			`{"name": "a", "image": "a:1", "workingDir": "/# podstead: allow command-in-one-string", "command": ["a b"]}]}}`, "2 words"},
@@ -129,6 +161,28 @@ spec:
 				}
 			}
 		})
+	}
+}
+
+// TestAllowDottedTable checks that a comment beside a dotted key silences a warning about the table that it creates, if the warning has
+// this line, and no warning about the other keys.
+func TestAllowDottedTable(t *testing.T) {
+	const timeout = "livenessProbe.tcpSocket = 80 # podstead: allow timeout-over-period\nlivenessProbe.timeoutSeconds = 20\n"
+	want := []string{"6: containers[0].livenessProbe.timeoutSeconds: a probe that times out lasts 20s, longer than periodSeconds 10, and " +
+		"the next one begins after it: a container that does not respond fails the probe after failureThreshold 3 x timeoutSeconds 20 = " +
+		"60s (timeout-over-period)"}
+	if got, _ := lint(t, "/pods/web.toml", head+timeout, spec.Lint{}); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	const start = "livenessProbe.tcpSocket = 80 # podstead: allow liveness-before-start\nlivenessProbe.failureThreshold = 1\n"
+	if got, _ := lint(t, "/pods/web.toml", head+start, spec.Lint{}); len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+	const volume = "volumeMounts.v = \"/v\"\nresources.limits.memory = \"64Mi\"\n"
+	const memory = "volumes.v.emptyDir.medium = \"Memory\" # podstead: allow memory-volume-over-limit\n" +
+		"volumes.v.emptyDir.sizeLimit = \"1Gi\"\n"
+	if got, _ := lint(t, "/pods/web.toml", memory+head+volume, spec.Lint{}); len(got) != 1 || !strings.HasPrefix(got[0], "2: ") {
+		t.Errorf("%q, want a warning about line 2", got)
 	}
 }
 

@@ -21,7 +21,7 @@ func (l *linter) latestWithRollback(c *Container) {
 		return
 	}
 	l.advise(CodeLatestWithRollback, "use a tag with a version, or set "+l.format.word("imagePullPolicy", string(PullIfNotPresent)),
-		"is pulled at each start, so that a restart can change it: that is no update, and is not rolled back", &c.Image)
+		"is pulled at each start: a restart can change the image without a rollback", &c.Image)
 }
 
 // unprivilegedPort is the first port that a process without CAP_NET_BIND_SERVICE can use on a host, the default of

@@ -19,6 +19,8 @@ func TestSleeps(t *testing.T) {
 		{"sleep~1m", 60},
 		{"sleep~2h~1d", 2*60*60 + 24*60*60},
 		{"sleep~1~2s", 3},
+		{"sleep~2147483647d", maxSeconds},
+		{"sleep~2147483647~1", maxSeconds},
 		{"sh~-c~sleep 45", 45},
 		{"/bin/bash~-c~  sleep 20 && kill 1", 20},
 		{"sh~-c~sleep 5\nexit", 5},

@@ -20,8 +20,8 @@ func (l *linter) livenessBeforeStart(c *Container) {
 		return
 	}
 	last := p.InitialDelaySeconds + Seconds(p.FailureThreshold-1)*p.PeriodSeconds
-	sum := fmt.Sprintf("initialDelaySeconds %v + (failureThreshold %d - 1) x periodSeconds %v = %s",
-		p.InitialDelaySeconds, p.FailureThreshold, p.PeriodSeconds, secs(last))
+	sum := fmt.Sprintf("initialDelaySeconds %s + (failureThreshold %d - 1) x periodSeconds %s = %s",
+		number(p.InitialDelaySeconds), p.FailureThreshold, number(p.PeriodSeconds), secs(last))
 	const hint = "add a startupProbe with the same handler and failureThreshold "
 	switch r := c.ReadinessProbe; {
 	case last == 0 && p.Exec == nil && p.isLocal():
@@ -29,7 +29,7 @@ func (l *linter) livenessBeforeStart(c *Container) {
 			"stops a container that does not listen at the instant of its start: "+sum, p)
 	case r != nil && p.SameHandler(r) && last < r.InitialDelaySeconds:
 		const period = 10 // the default
-		l.advise(CodeLivenessBeforeStart, fmt.Sprintf("%s%v", hint, math.Ceil(float64(r.InitialDelaySeconds)/period)+1), fmt.Sprintf(
+		l.advise(CodeLivenessBeforeStart, hint+number(Seconds(math.Ceil(float64(r.InitialDelaySeconds)/period)+1)), fmt.Sprintf(
 			"stops a container that does not respond for %s, while readinessProbe expects the first response after %s: %s",
 			secs(last), secs(r.InitialDelaySeconds), sum), p)
 	}
@@ -64,9 +64,10 @@ func (l *linter) timeoutOverPeriod(p *Probe) {
 		return
 	}
 	l.advise(CodeTimeoutOverPeriod, "set timeoutSeconds to at most periodSeconds", fmt.Sprintf(
-		"a probe that times out lasts %s, longer than periodSeconds %v, and the next one begins after it: "+
-			"a container that does not respond fails the probe after failureThreshold %d x timeoutSeconds %v = %s",
-		secs(p.TimeoutSeconds), p.PeriodSeconds, p.FailureThreshold, p.TimeoutSeconds, secs(Seconds(p.FailureThreshold)*p.TimeoutSeconds),
+		"a probe that times out lasts %s, longer than periodSeconds %s, and the next one begins after it: "+
+			"a container that does not respond fails the probe after failureThreshold %d x timeoutSeconds %s = %s",
+		secs(p.TimeoutSeconds), number(p.PeriodSeconds), p.FailureThreshold, number(p.TimeoutSeconds),
+		secs(Seconds(p.FailureThreshold)*p.TimeoutSeconds),
 	), &p.TimeoutSeconds)
 }
 

@@ -19,19 +19,27 @@ func (l *linter) preStop(c *Container) {
 	hook, grace := c.Lifecycle.PreStop, l.pod.TerminationGracePeriodSeconds
 	takes := hook.duration()
 	if effective := max(grace, 1); takes > effective {
-		l.advise(CodePreStopOverGrace, fmt.Sprintf("set terminationGracePeriodSeconds to more than %v", takes), fmt.Sprintf(
-			"takes at least %s, longer than terminationGracePeriodSeconds %v: it is cancelled after %s, and SIGKILL follows %s after "+
-				"the stop signal", secs(takes), grace, secs(effective), leastGrace), hook)
+		l.advise(CodePreStopOverGrace, longerThan("terminationGracePeriodSeconds", takes), fmt.Sprintf(
+			"takes at least %s, longer than terminationGracePeriodSeconds %s: it is cancelled after %s, and SIGKILL follows %s after "+
+				"the stop signal", secs(takes), number(grace), secs(effective), leastGrace), hook)
 	}
 	for _, p := range []*Probe{c.LivenessProbe, c.StartupProbe} {
 		if p == nil || p.TerminationGracePeriodSeconds == nil || takes <= *p.TerminationGracePeriodSeconds {
 			continue
 		}
 		grace := *p.TerminationGracePeriodSeconds
-		l.advise(CodePreStopOverGrace, fmt.Sprintf("set it to more than %v", takes), fmt.Sprintf(
+		l.advise(CodePreStopOverGrace, longerThan("it", takes), fmt.Sprintf(
 			"the preStop hook takes at least %s, longer than %s: after a failure of this probe it is cancelled, and SIGKILL follows "+
 				"%s after the stop signal", secs(takes), secs(grace), leastGrace), p.TerminationGracePeriodSeconds)
 	}
+}
+
+// longerThan is the hint to raise a grace period beyond the duration of a hook.
+func longerThan(field string, takes Seconds) string {
+	if takes >= maxSeconds {
+		return "shorten the hook"
+	}
+	return "set " + field + " to more than " + number(takes)
 }
 
 // duration returns how long a hook takes at least; 0: it is not known.
@@ -45,7 +53,7 @@ func (h *LifecycleHandler) duration() Seconds {
 	return 0
 }
 
-// sleeps returns how long a command sleeps that is sleep, or a shell that runs it first; 0: it is not known.
+// sleeps returns how long a command sleeps that is sleep, or a shell that runs it first, at most maxSeconds; 0: it is not known.
 func sleeps(command []string) Seconds {
 	if len(command) == 3 && slices.Contains([]string{"sh", "ash", "bash", "dash"}, path.Base(command[0])) && command[1] == "-c" {
 		end := strings.IndexAny(command[2], ";&|\n")
@@ -63,16 +71,16 @@ func sleeps(command []string) Seconds {
 	units := map[string]Seconds{"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 	var total Seconds
 	for _, arg := range command[1:] {
-		number := strings.TrimRight(arg, "smhd")
-		n, err := strconv.ParseFloat(number, 64)
-		unit, known := units[arg[len(number):]]
-		if number == arg {
+		value := strings.TrimRight(arg, "smhd")
+		n, err := strconv.ParseFloat(value, 64)
+		unit, known := units[arg[len(value):]]
+		if value == arg {
 			unit, known = 1, true
 		}
 		if err != nil || !known || !(n >= 0 && n <= maxSeconds) {
 			return 0
 		}
-		total += Seconds(n) * unit
+		total = min(total+Seconds(n)*unit, maxSeconds)
 	}
 	return total
 }

@@ -329,8 +329,7 @@ var lintTests = []struct {
 		name: "latest with rollback",
 		bad:  "[update]\n[[containers]]\nname = \"app\"\nimage = \"app\"",
 		good: "[update]\n[[containers]]\nname = \"app\"\nimage = \"app\"\nimagePullPolicy = \"IfNotPresent\"",
-		want: "4: containers[0].image: is pulled at each start, so that a restart can change it: that is no update, and is not rolled " +
-			"back (latest-with-rollback)",
+		want: "4: containers[0].image: is pulled at each start: a restart can change the image without a rollback (latest-with-rollback)",
 		// The container restarts once. The registry is asked for its image at each start.
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			r := world(t, pods, runs("app", simulate.ContainerRun{}, simulate.Happening{At: "10m", Event: "restart", Container: "app"}))
@@ -342,8 +341,7 @@ var lintTests = []struct {
 		name: "latest without rollback",
 		bad:  "[update]\n[[containers]]\nname = \"app\"\nimage = \"app:latest\"",
 		good: "[update]\nonFailure = \"keep\"\n[[containers]]\nname = \"app\"\nimage = \"app:latest\"",
-		want: "4: containers[0].image: is pulled at each start, so that a restart can change it: that is no update, and is not rolled " +
-			"back (latest-with-rollback)",
+		want: "4: containers[0].image: is pulled at each start: a restart can change the image without a rollback (latest-with-rollback)",
 	},
 	{
 		name: "unknown code in a comment",
@@ -419,5 +417,53 @@ func TestSecretReadable(t *testing.T) {
 	want := []string{"5: containers[0].secrets.db: the secret is accessible to group or others (mode 0604) (secret-readable)"}
 	if got, _ := lint(t, "/pods/web.toml", text, lintOptions); !slices.Equal(got, want) {
 		t.Errorf("mode 0604: %q, want %q", got, want)
+	}
+}
+
+// TestLintNumbers checks that large numbers have no exponent, which the configuration does not accept, and that no hint has one that a
+// field does not accept.
+func TestLintNumbers(t *testing.T) {
+	for _, test := range []struct{ text, message, hint string }{
+		{
+			"terminationGracePeriodSeconds = 2592000\n" + head,
+			"2592000s is longer than pods.shutdownGracePeriod of this host: when the host shuts down, all pods have 60s together",
+			`set shutdownGracePeriod = "2592000s" in [pods] of podstead.toml`,
+		},
+		{
+			head + "lifecycle.preStop.exec = [\"sleep\", \"30d\"]\n",
+			"takes at least 2592000s, longer than terminationGracePeriodSeconds 30: it is cancelled after 30s, and SIGKILL follows 2s " +
+				"after the stop signal",
+			"set terminationGracePeriodSeconds to more than 2592000",
+		},
+		{
+			head + "lifecycle.preStop.exec = [\"sleep\", \"2147483647d\"]\n",
+			"takes at least 2147483647s, longer than terminationGracePeriodSeconds 30: it is cancelled after 30s, and SIGKILL follows 2s " +
+				"after the stop signal",
+			"shorten the hook",
+		},
+		{
+			head + "livenessProbe = { tcpSocket = 80, periodSeconds = 1000000, " +
+				"timeoutSeconds = 2147483647, failureThreshold = 2147483647 }\n",
+			"a probe that times out lasts 2147483647s, longer than periodSeconds 1000000, and the next one begins after it: a container " +
+				"that does not respond fails the probe after failureThreshold 2147483647 x timeoutSeconds 2147483647 = " +
+				"4611686014132420600s",
+			"set timeoutSeconds to at most periodSeconds",
+		},
+		{
+			head + "livenessProbe = { tcpSocket = 80, periodSeconds = 1000000 }\n" +
+				"readinessProbe = { tcpSocket = 80, initialDelaySeconds = 1000000000 }\n",
+			"stops a container that does not respond for 2000000s, while readinessProbe expects the first response after 1000000000s: " +
+				"initialDelaySeconds 0 + (failureThreshold 3 - 1) x periodSeconds 1000000 = 2000000s",
+			"add a startupProbe with the same handler and failureThreshold 100000001",
+		},
+		{
+			"terminationGracePeriodSeconds = 1000000\n" + head + "lifecycle.preStop.sleep.seconds = 2000000\n",
+			"Invalid value: 2000000: must be less than or equal to terminationGracePeriodSeconds (1000000)", "",
+		},
+	} {
+		_, problems := spec.Options{Lint: &lintOptions}.ParseParts("/pods/web.toml", []byte(test.text))
+		if len(problems) != 1 || problems[0].Message != test.message || problems[0].Hint != test.hint {
+			t.Errorf("%+v\nwant\n%s\nhint: %s", problems, test.message, test.hint)
+		}
 	}
 }

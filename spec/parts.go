@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -178,6 +179,36 @@ func (o *Options) part(absolute string, f format, s *source, refuse func(*node) 
 		p.Name = pod.Name
 	}
 	return p
+}
+
+// Problem returns an error about a field of the pod, such as containers[0].securityContext.runAsNonRoot. The position is that of the field
+// or, if the file does not set it, of what contains it.
+func (p *Part) Problem(field, message, hint string) Problem {
+	n, rest := p.root, field
+	for rest != "" {
+		name := strings.TrimPrefix(rest, ".")
+		length := strings.IndexAny(name, ".[")
+		if strings.HasPrefix(name, "[") {
+			length = strings.IndexByte(name, ']') + 1
+		}
+		if length < 0 {
+			length = len(name)
+		}
+		next := n.child(name[:length])
+		if i, err := strconv.Atoi(strings.Trim(name[:length], "[]")); err == nil && n.kind == kindArray && i < len(n.items) {
+			next = n.items[i]
+		}
+		if next == nil {
+			break
+		}
+		n, rest = next, name[length:]
+	}
+	problem := problemAt(n, message, hint)
+	if rest != "" && problem.Path != "" && !strings.HasPrefix(rest, "[") {
+		rest = "." + strings.TrimPrefix(rest, ".")
+	}
+	problem.Path += rest
+	return Problems{problem}.in(p.file)[0]
 }
 
 // Text returns the text of a pod file that defines this pod alone, in the format of the file: the file itself if it defines no other pod.

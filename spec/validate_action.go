@@ -113,7 +113,7 @@ func (v *validator) lifecycle(c *Container) {
 		n := v.at[&v.pod.TerminationGracePeriodSeconds]
 		invalid := n != nil && n.failed
 		if s := hook.Sleep; s != nil && s.Seconds > grace && !invalid {
-			v.bad(&s.Seconds, "must be less than or equal to terminationGracePeriodSeconds (%v)", grace)
+			v.bad(&s.Seconds, "must be less than or equal to terminationGracePeriodSeconds (%s)", number(grace))
 		}
 	}
 	if l.StopSignal != "" && v.format != formatTOML && v.pod.OS == nil { // a pod file is for Linux

@@ -401,12 +401,9 @@ func (a *app) level(cmd *cobra.Command, value string) (admission.Level, error) {
 }
 
 // checkLevel prints what a pod requests beyond the level baseline, and its violations of the level. It reports whether there are none of
-// the latter. Host ports are no news: they are how a single host publishes a port.
+// the latter.
 func checkLevel(w io.Writer, path string, pod *spec.Pod, level admission.Level) bool {
-	requests := slices.DeleteFunc(admission.BeyondBaseline(pod), func(r string) bool { return strings.HasPrefix(r, "hostPort ") })
-	if len(requests) > 0 {
-		fmt.Fprintf(w, "%s: exceeds the baseline Pod Security Standard: %s\n", plain.Text(path), plain.Text(strings.Join(requests, ", ")))
-	}
+	noteBeyondBaseline(w, path, pod)
 	violations := admission.CheckLevel(pod, level)
 	for i := range violations {
 		fmt.Fprintf(w, "%s: %s: %s\n", plain.Text(path), plain.Text(violations[i].Field), plain.Text(violations[i].Message))
@@ -414,73 +411,124 @@ func checkLevel(w io.Writer, path string, pod *spec.Pod, level admission.Level) 
 	return len(violations) == 0
 }
 
+// noteBeyondBaseline prints what a pod requests beyond the level baseline. Host ports are no news: they are how a single host publishes a
+// port.
+func noteBeyondBaseline(w io.Writer, path string, pod *spec.Pod) {
+	requests := slices.DeleteFunc(admission.BeyondBaseline(pod), func(r string) bool { return strings.HasPrefix(r, "hostPort ") })
+	if len(requests) > 0 {
+		fmt.Fprintf(w, "%s: exceeds the baseline Pod Security Standard: %s\n", plain.Text(path), plain.Text(strings.Join(requests, ", ")))
+	}
+}
+
 // presentTimeout bounds how long a command that checks pod files waits for the daemon.
 const presentTimeout = 5 * time.Second
 
-// waitCycles prints which of the pods wait for each other, also through pods of this host, and returns the names of all of them. The daemon
-// sees one file after the other, so that it would accept the first.
-func (a *app) waitCycles(cmd *cobra.Command, list []readPod) []string {
-	if !slices.ContainsFunc(list, func(r readPod) bool { return len(r.pod.WaitsForPods()) > 0 }) {
+// waitCycles prints which of the pods wait for each other, also through pods of this host, and returns the cycles. The daemon sees one file
+// after the other, so that it would accept the first.
+func (a *app) waitCycles(cmd *cobra.Command, list []readPod) [][]string {
+	if !waitForPods(list) {
 		return nil
 	}
 	return a.cyclesAmong(list, a.present(cmd))
 }
 
+// waitForPods reports whether some of the pods wait for pods.
+func waitForPods(list []readPod) bool {
+	return slices.ContainsFunc(list, func(r readPod) bool { return len(r.pod.WaitsForPods()) > 0 })
+}
+
 // cyclesAmong is waitCycles with other pods that exist.
-func (a *app) cyclesAmong(list []readPod, present []*spec.Pod) []string {
+func (a *app) cyclesAmong(list []readPod, present []*spec.Pod) [][]string {
+	cycles := cyclesOf(list, present)
+	for _, cycle := range cycles {
+		i := slices.IndexFunc(list, func(r readPod) bool { return r.pod.Name == cycle[0] })
+		fmt.Fprintln(a.err, plain.Text(fmt.Sprintf("%s: waitFor: %s", list[i].path, cycleMessage(cycle))))
+		a.hint(cycleHint)
+	}
+	return cycles
+}
+
+// cyclesOf returns the cycles of pods that wait for each other, also through others that exist.
+func cyclesOf(list []readPod, present []*spec.Pod) [][]string {
 	var pods []*spec.Pod
 	for _, r := range list {
 		pods = append(pods, r.pod)
 	}
-	var names []string
-	for _, cycle := range spec.WaitCycles(pods, present) {
-		i := slices.IndexFunc(list, func(r readPod) bool { return r.pod.Name == cycle[0] })
-		text := fmt.Sprintf("%s: waitFor: pods wait for each other: %s", list[i].path, strings.Join(cycle, " -> "))
-		fmt.Fprintln(a.err, plain.Text(text))
-		a.hint("remove one of these pods from waitFor")
-		names = append(names, cycle...)
-	}
-	return names
+	return spec.WaitCycles(pods, present)
+}
+
+const cycleHint = "remove one of these pods from waitFor"
+
+func cycleMessage(cycle []string) string {
+	return "pods wait for each other: " + strings.Join(cycle, " -> ")
 }
 
 // present returns the pods of this host that have not completed and are not being deleted: those of the daemon or, if it is not running,
 // those that it starts.
-func (a *app) present(cmd *cobra.Command) (pods []*spec.Pod) {
+func (a *app) present(cmd *cobra.Command) []*spec.Pod { return a.onHost(cmd).active }
+
+// hostPods are the pods of this host, without those that are being deleted.
+type hostPods struct {
+	active    []*spec.Pod
+	completed []*spec.Pod // in a terminal phase
+	all       bool        // there are no other pods on this host
+}
+
+// onHost returns the pods of the daemon or, if it is not running, those that it starts.
+func (a *app) onHost(cmd *cobra.Command) (pods hostPods) {
 	c, err := a.config(cmd)
 	if err != nil {
-		return nil
+		return pods
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), presentTimeout)
 	defer cancel()
 	client, _ := newClient(cmd, c)
 	list, err := a.running(client).Pods(ctx)
+	pods.all = err == nil
 	for i := range list.Items {
 		p := &list.Items[i]
-		if p.Metadata.UID == "" || p.Metadata.DeletionTimestamp != nil || p.Status.Phase.Terminal() {
-			continue
-		}
 		pod := p.Spec.Pod
 		pod.Name = p.Metadata.Name
-		pods = append(pods, &pod)
+		switch {
+		case p.Metadata.UID == "": // the definition is not known
+			pods.all = false
+		case p.Metadata.DeletionTimestamp != nil:
+		case p.Status.Phase.Terminal():
+			pods.completed = append(pods.completed, &pod)
+		default:
+			pods.active = append(pods.active, &pod)
+		}
 	}
-	if !errors.Is(err, api.ErrUnavailable) {
-		return pods
+	if errors.Is(err, api.ErrUnavailable) {
+		pods.active, pods.all = filesOfHost(c)
 	}
+	return pods
+}
+
+// filesOfHost returns the pods of the pods directory, and whether the host has no others.
+func filesOfHost(c *config.Config) (pods []*spec.Pod, all bool) {
+	isEmpty := func(dir string) bool {
+		entries, err := os.ReadDir(dir)
+		return errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0
+	}
+	all = isEmpty(filepath.Join(c.StateDir, "pods")) // the daemon knows no pods
 	files, err := expand([]string{c.Pods.Dir})
 	if err != nil {
-		return nil // there is no directory, or no file in it
+		return nil, all && isEmpty(c.Pods.Dir)
 	}
 	for _, path := range files {
 		text, err := spec.ReadPodFile(path)
 		if err != nil {
+			all = all && errors.Is(err, os.ErrNotExist)
 			continue
 		}
-		parts, _ := spec.Options{MaxReplicas: int(c.Pods.MaxReplicas)}.ParseParts(path, text)
+		parts, problems := spec.Options{MaxReplicas: int(c.Pods.MaxReplicas)}.ParseParts(path, text)
+		all = all && len(problems.Errors()) == 0
 		for i := range parts {
 			if pod := parts[i].Pod; pod != nil {
 				pods = append(pods, pod)
 			}
 		}
 	}
-	return pods
+	return pods, all
 }

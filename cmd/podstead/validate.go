@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor/admission"
 )
 
 // validateFlags are the flags of validate.
@@ -111,8 +112,12 @@ func (a *app) validate(cmd *cobra.Command, paths []string, f *validateFlags) err
 		switch {
 		case err != nil:
 			errs = append(errs, err)
+			message := plain.Text(strings.ReplaceAll(err.Error(), "\n", "; "))
+			files[i].add(spec.Problem{
+				File: plain.Text(path), Line: 1, Column: 1, Message: message, Hint: strings.Join(explain(err).hints, "; "),
+			})
 			continue
-		case len(problems.Errors()) > 0 || !a.meetLevel(path, parts, level):
+		case len(problems.Errors()) > 0 || !a.meetsLevel(files[i], parts, level, f):
 			errs = append(errs, errInvalidFile)
 			continue
 		}
@@ -127,19 +132,26 @@ func (a *app) validate(cmd *cobra.Command, paths []string, f *validateFlags) err
 	if len(errs) == 0 { // otherwise not all pods of the files are known
 		a.warnWaits(cmd, files, pods, f)
 	}
-	cycles := a.waitCycles(cmd, pods)
+	var cycles [][]string
+	if waitForPods(pods) {
+		cycles = a.cycles(pods, a.present(cmd), f)
+	}
 	for _, file := range files {
 		if !file.Valid {
 			continue
 		}
-		if slices.ContainsFunc(file.Pods, func(pod string) bool { return slices.Contains(cycles, pod) }) {
-			errs = append(errs, errInvalidFile)
-			file.Valid = false
-		}
 		for i := range file.parts {
-			if pod := file.parts[i].Pod; !slices.Contains(cycles, pod.Name) {
-				a.warnUnusable(cmd.Context(), c, file.File, pod)
+			p := &file.parts[i]
+			cycle := slices.IndexFunc(cycles, func(cycle []string) bool { return slices.Contains(cycle, p.Pod.Name) })
+			if cycle < 0 {
+				a.warnUnusable(cmd.Context(), c, file.File, p.Pod)
+				continue
 			}
+			file.Valid = false
+			file.add(file.problem(p, "waitFor", cycleMessage(cycles[cycle]), cycleHint))
+		}
+		if !file.Valid {
+			errs = append(errs, errInvalidFile)
 		}
 		if file.Valid = file.Valid && !file.strict; file.Valid && f.format == "" {
 			fmt.Fprintf(a.out, "%s: ok%s\n", plain.Text(file.File), severalPods(file.Pods))
@@ -177,17 +189,53 @@ func (a *app) found(file *validated, problems spec.Problems, f *validateFlags) {
 	}
 }
 
+// add adds a problem that is printed in another form.
+func (v *validated) add(p spec.Problem) { v.Problems = append(v.Problems, api.Problem(p)) }
+
+// problem returns an error about a field of a pod. The values of a Compose file have other positions than those of its pods.
+func (v *validated) problem(p *spec.Part, field, message, hint string) spec.Problem {
+	if readsAsCompose(v.File) {
+		message = "pod " + p.Name + ": " + field + ": " + message
+		return spec.Problem{File: plain.Text(v.File), Line: 1, Column: 1, Message: message, Hint: hint}
+	}
+	return p.Problem(field, message, hint)
+}
+
+// meetsLevel is [app.meetLevel] with the violations as problems of the file.
+func (a *app) meetsLevel(file *validated, parts []spec.Part, level admission.Level, f *validateFlags) bool {
+	if f.format == "" {
+		return a.meetLevel(file.File, parts, level)
+	}
+	before := len(file.Problems)
+	for i := range parts {
+		noteBeyondBaseline(a.err, file.File, parts[i].Pod)
+		for _, r := range admission.CheckLevel(parts[i].Pod, level) {
+			file.add(file.problem(&parts[i], r.Field, r.Message, "")) // r.Hint is about the host
+		}
+	}
+	return len(file.Problems) == before
+}
+
+// cycles returns which of the pods wait for each other, also through pods of this host, and prints them unless they become problems.
+func (a *app) cycles(list []readPod, present []*spec.Pod, f *validateFlags) [][]string {
+	if f.format == "" {
+		return a.cyclesAmong(list, present)
+	}
+	return cyclesOf(list, present)
+}
+
 // warnWaits prints for which pods the pods of files wait in vain.
 func (a *app) warnWaits(cmd *cobra.Command, files []*validated, list []readPod, f *validateFlags) {
-	if !slices.ContainsFunc(list, func(r readPod) bool { return len(r.pod.WaitsForPods()) > 0 }) {
+	if !waitForPods(list) {
 		return
 	}
-	pods := a.present(cmd)
+	host := a.onHost(cmd)
+	pods := slices.Concat(host.active, host.completed)
 	for _, r := range list {
 		pods = append(pods, r.pod)
 	}
 	for _, file := range files {
-		a.found(file, spec.LintWaits(file.parts, pods, len(list) > 1), f)
+		a.found(file, spec.LintWaits(file.parts, pods, len(list) > 1 && host.all), f)
 	}
 }
 

@@ -380,6 +380,9 @@ after a second '#'. What it applies to depends on its place:
 | --- | --- |
 | beside a value, or on a line above it | the value and all that it contains, such as a container for a comment above '[[containers]]' or '- name: app' |
 | above the first value of the file | the file |
+| above the first value of a later document of a YAML stream | the document |
+
+A comment beside a dotted key, such as 'resources.limits.memory', applies to the value of the key only.
 
 A code that does not exist is [a warning itself](#unknown-code).
 
