@@ -305,6 +305,14 @@ func TestRecordedEvents(t *testing.T) {
 			events: []api.Event{onApp(0, started), onApp(-hour, failed, "code", "3"), onApp(minute-hour, started)},
 			until:  2 * hour, runs: []time.Duration{2 * minute, 2 * hour}, has: `lasts = "0s"`,
 		},
+		"an update": {
+			events: []api.Event{
+				onApp(0, started), onWeb(minute, api.EventDefinitionChanged), onApp(minute, api.EventContainerChanged),
+				onApp(minute, api.EventContainerSucceeded), onApp(minute, started),
+			},
+			until: hour, runs: []time.Duration{2 * minute, hour}, has: `event = "restart"`,
+			left: []string{"updates (containers that they restarted are restarted on request)"},
+		},
 		"a pull takes too long for a scenario": {
 			events: []api.Event{onApp(0, api.EventImagePulled, "duration", "9000h"), onApp(0, started)},
 			until:  hour, has: `pullTakes = "8784h"`,
