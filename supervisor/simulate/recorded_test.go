@@ -218,7 +218,9 @@ func TestRecordedEvents(t *testing.T) {
 		has, hasNo string          // of the file
 		left       []string
 	}{
-		"the daemon stops its pods": {events: stopped, until: hour, runs: []time.Duration{5 * minute}, not: []time.Duration{15 * minute, hour}},
+		"the daemon stops its pods": {
+			events: stopped, until: hour, runs: []time.Duration{5 * minute}, not: []time.Duration{15 * minute, hour},
+		},
 		"the daemon stops its pods and starts": {
 			events: slices.Concat(stopped, []api.Event{
 				onWeb(20*minute, starts, "by", lifecycle.ByDaemonStart), onWeb(20*minute, recovered), onApp(20*minute, started),
