@@ -138,6 +138,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	done := a.waiting("Applying pod files")
 	var results []api.Applied
 	var errs []error
+	started := map[string]bool{} // pods that were at rest
 	for _, file := range files {
 		file.request.Create = f.create
 		result, err := c.Apply(cmd.Context(), file.request)
@@ -148,7 +149,9 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		results = append(results, result)
 		fmt.Fprintln(a.out, plain.Text(view.Applied(&result)))
 		if f.up {
-			errs = append(errs, a.startAtRest(cmd.Context(), c, &file, &result, before.Items))
+			var err error
+			started[result.Pod], err = a.startAtRest(cmd.Context(), c, &file, &result, before.Items)
+			errs = append(errs, err)
 		}
 		if !f.wait {
 			a.noteRolledBack(cmd.Context(), c, &result)
@@ -175,7 +178,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	if f.wait || f.up {
 		goals := goalsOf(results, before.Items)
 		for i := range goals {
-			goals[i].Started = !f.wait
+			goals[i].Started, goals[i].Restarted = !f.wait, started[goals[i].Pod]
 		}
 		errs = append(errs, a.awaitReady(cmd, w, goals, &f.readiness))
 	}
@@ -183,22 +186,22 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 }
 
 // startAtRest starts a pod that was stopped before its file was applied and, as Compose does, a service that has completed. A pod that a
-// systemd unit starts is left to the unit.
-func (a *app) startAtRest(ctx context.Context, c *client.Client, file *applied, r *api.Applied, before []api.Pod) error {
+// systemd unit starts is left to the unit. It reports whether it has started the pod.
+func (a *app) startAtRest(ctx context.Context, c *client.Client, file *applied, r *api.Applied, before []api.Pod) (bool, error) {
 	i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == r.Pod })
 	if i < 0 || r.Unit != "" {
-		return nil
+		return false, nil
 	}
 	p := &before[i]
 	completed := file.project != "" && p.Status.Phase.Terminal() && p.Metadata.DeletionTimestamp == nil
 	if p.Status.StoppedAt.IsZero() && !completed { // a pod that is being deleted has neither
-		return nil
+		return false, nil
 	}
 	if _, err := c.Start(ctx, r.Pod, p.Metadata.UID); err != nil {
-		return failed("start", r.Pod, err)
+		return false, failed("start", r.Pod, err)
 	}
 	fmt.Fprintf(a.out, "pod/%s started\n", r.Pod)
-	return nil
+	return true, nil
 }
 
 // noteSurplus prints which replicas keep running although the files define fewer replicas of the same object than before.

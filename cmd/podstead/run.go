@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/compose"
 	"github.com/podstead/podstead/cmd/podstead/internal/connect"
 	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
@@ -129,8 +130,11 @@ func (a *app) runCommand() *cobra.Command {
 
 // podFlags adds the flags that run and up have.
 func (a *app) podFlags(cmd *cobra.Command, f *runFlags) {
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0,
-		"stop the pods after this `duration`, such as 10m, and exit with code 5 (default none); with --detach, only exit")
+	limit := "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none); with --detach --wait, only exit"
+	if f.up {
+		limit = "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none); with --detach, only exit"
+	}
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, limit)
 	graceFlag(cmd, &f.grace)
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
 	lossFlags(cmd, &f.spec, "")
@@ -146,16 +150,41 @@ stdout, each line prefixed with the name of its container, and Ctrl-C stops and 
 With --detach, the pods run in the background, also after a reboot, as with podstead apply. Pods that were stopped and
 services that have completed are started. The command returns when all containers have started, with depends_on after
 the services that they wait for, and with --wait when the pods are ready. It fails if a container cannot be started. The
-daemon tries that again. The reverse is podstead down.
+daemon retries the start. A pod with a changed definition must be ready. Delete the pods with podstead down.
 
 Exit codes: 0 all pods succeeded, with --detach all have started, 1 a pod failed or could not be started or deleted, 2 a
 file is invalid, 4 the daemon is unavailable, 5 timeout.`
+
+// noServices returns an error if an argument is no file and may be the name of a service of the Compose file in the current directory.
+func noServices(args []string) error {
+	if _, err := compose.Find("."); err != nil {
+		return nil
+	}
+	for _, arg := range args {
+		if _, err := os.Stat(arg); err != nil && serviceName.MatchString(arg) && arg != spec.Stdin && !mayBeCompose(arg) {
+			return &failure{
+				status: statusUsage, err: fmt.Errorf("up %s: no such file", arg),
+				hints: []string{"omit it: up starts all services; start a pod that exists with podstead start POD"},
+			}
+		}
+	}
+	return nil
+}
 
 // upCommand is run, and apply with --detach, with the words of docker compose.
 func (a *app) upCommand() *cobra.Command {
 	f := runFlags{up: true, remove: true}
 	cmd := &cobra.Command{
-		Long:              upHelp,
+		Long: upHelp,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if args = append(args, f.files...); len(args) == 0 {
+				return nil
+			}
+			if err := noServices(args); err != nil {
+				return err
+			}
+			return podFileArguments(cmd, args)
+		},
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
 	}
@@ -205,7 +234,10 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 
 // runDetached is podstead apply. As up, it also starts pods that were stopped, and waits until all containers have started.
 func (a *app) runDetached(cmd *cobra.Command, args []string, f *runFlags) error {
-	ready := readiness{wait: f.wait, timeout: defaultWait}
+	ready := readiness{wait: f.wait}
+	if !f.up {
+		ready.timeout = defaultWait
+	}
 	for _, name := range []string{"rm", "timeout", "grace-period", "quiet", "output", "stdin", "tty", "container", "detach-keys"} {
 		switch {
 		case !cmd.Flags().Changed(name):

@@ -361,7 +361,7 @@ func hintService(name string) []string {
 	if canBePod(name) || !serviceName.MatchString(name) {
 		return nil
 	}
-	return []string{"use the name of the pod: that of the service is " + pod}
+	return []string{"use the name of the pod, " + pod}
 }
 
 // maxOnePod accepts at most one pod, in the forms of kubectl.

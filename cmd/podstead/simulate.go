@@ -52,8 +52,8 @@ func (a *app) simulateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate FILE|DIR|-...",
 		Short: "Simulate what happens to pods",
-		Long: `Simulate what happens to the pods of files, in virtual time: nothing is started, and no daemon is needed. The decisions
-and the events are those of the daemon. The timeline shows the events with the time since the start.
+		Long: `Simulate what happens to the pods of files, in virtual time: no container is started. Only --from needs the daemon. The
+decisions and the events are those of the daemon. The timeline shows the events with the time since the start.
 
 Without --scenario nothing fails: images are pulled and containers start without a delay, probes succeed, init containers
 succeed after a second, and other containers run until they are stopped. Then the worst cases of each container are
@@ -76,7 +76,8 @@ prints what happened as a scenario file.
 -o svg draws the runs of the containers of each pod as a picture. -o html writes the pictures, the worst cases and the events
 as one file.
 
-Exit codes: 0 done, 1 an assertion of the scenario does not hold, 2 a file is invalid.`,
+Exit codes: 0 done, 1 an assertion of the scenario does not hold, 2 a file is invalid. With --from also: 1 no events of the pod
+are stored, 3 no such pod, 4 the daemon is unavailable.`,
 		Example: `  # Show how a pod starts, and its worst cases
   podstead simulate web.toml
 
@@ -116,7 +117,7 @@ func (a *app) simulate(cmd *cobra.Command, paths []string, f *simulateFlags) err
 	case f.from != "" && f.scenario != "":
 		return usage(cmd, "--from and --scenario cannot be combined")
 	case f.from == "" && f.format == "scenario":
-		return usage(cmd, "-o scenario is used with --from only")
+		return usage(cmd, "-o scenario requires --from")
 	}
 	pods, err := a.readSimulated(cmd, paths, f.spec)
 	if err != nil {
@@ -203,7 +204,7 @@ func (a *app) recordedPod(cmd *cobra.Command, name string, pods []*spec.Pod) (*r
 		return nil, fmt.Errorf("simulate: no events of pod %q are stored", name)
 	}
 	p, _ := view.Explained(&e, events, 0, time.Now())
-	r := recordedPod{name: name, events: events, from: events[0].Time, to: p.To}
+	r := recordedPod{name: name, events: events, from: p.From, to: p.To}
 	r.scenario, r.left = simulate.Recorded(pod, events, p.To)
 	return &r, nil
 }

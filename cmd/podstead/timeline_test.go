@@ -39,3 +39,16 @@ func TestPictureOfDocs(t *testing.T) {
 		t.Errorf("%s: run go test ./cmd/podstead -run TestPictureOfDocs -update, and look at it (-want +got):\n%s", picture, diff)
 	}
 }
+
+// TestSimulateFrom checks the exit codes of simulate --from.
+func TestSimulateFrom(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	file := h.write(t, "web.toml", "name = \"web\"\n[[containers]]\nname = \"app\"\nimage = \"localhost/app:1\"\n")
+	h.fails(t, "simulate "+file+" --from none", statusNotFound, `no such pod "none"`)
+	h.closeServer()
+	t.Setenv("PODSTEAD_SOCKET", h.write(t, "no-socket", "")+"/s")
+	h.fails(t, "simulate "+file+" --from none", statusUnavailable, "")
+	if got := h.run(t, "simulate "+file); got.code != 0 {
+		t.Errorf("without a daemon: %+v", got)
+	}
+}

@@ -25,9 +25,9 @@ func (f *whyFlags) isPicture() bool { return f.format == "svg" || f.format == "h
 func (f *whyFlags) check(cmd *cobra.Command, pods []string) error {
 	switch {
 	case f.isPicture() && len(pods) == 0:
-		return usage(cmd, "-o %s needs a pod", f.format)
+		return usage(cmd, "-o %s requires a pod", f.format)
 	case cmd.Flags().Changed("since") && !f.isPicture():
-		return usage(cmd, "--since is used with -o svg and -o html only")
+		return usage(cmd, "--since requires -o svg or -o html")
 	case cmd.Flags().Changed("since") && f.since <= 0:
 		return usage(cmd, "--since %v: must be greater than 0", f.since)
 	}

@@ -11,6 +11,8 @@ const (
 	meterWindow = 5 * time.Second
 	// meterInterval is the least time between two samples.
 	meterInterval = 100 * time.Millisecond
+	// maxLeft is the longest time left that is shown.
+	maxLeft = 99 * 24 * time.Hour
 	// barWidth is the number of columns of a bar, without its brackets.
 	barWidth = 20
 )
@@ -62,8 +64,8 @@ func progressOf(what string, done, total int64, rate float64) progressLine {
 	}
 	if rate >= 1 {
 		p.rest += fmt.Sprintf(", %s/s", Size(int64(rate)))
-		if total > done {
-			p.rest += fmt.Sprintf(", %s left", Age(time.Duration(float64(total-done)/rate*float64(time.Second))))
+		if left := float64(total-done) / rate; total > done && left < maxLeft.Seconds() {
+			p.rest += fmt.Sprintf(", %s left", Age(time.Duration(left*float64(time.Second))))
 		}
 	}
 	return p

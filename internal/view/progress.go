@@ -83,7 +83,7 @@ func (t *Text) line() string {
 	lines := map[string]progressLine{}
 	for _, list := range t.fetching {
 		for _, line := range list {
-			lines[line.text()] = line
+			lines[line.what] = line
 		}
 	}
 	if len(lines) == 0 || t.Width == nil {

@@ -85,12 +85,16 @@ func (b *builder) setState(c *api.ExplainedContainer, s *lifecycle.ContainerStat
 	}
 }
 
-// exitCause is why the newest run stopped or exited: as the events have it, or else the facts.
+// exitCause is why the newest run stopped or exited: as the events have it, or else the facts. If the start of the newest run has failed,
+// the events end with the run before it, and its cause is another one, such as a change of the definition.
 func (b *builder) exitCause(c *api.ExplainedContainer, newest *lifecycle.Attempt) *api.Cause {
+	own := b.causeOfAttempt(newest)
 	if n := len(c.Runs); n > 0 && !c.Runs[n-1].Restarted && c.Runs[n-1].Cause != nil {
-		return c.Runs[n-1].Cause
+		if own == nil || own.Kind != api.CauseStartFailed || c.Runs[n-1].Cause.Kind == api.CauseStartFailed {
+			return c.Runs[n-1].Cause
+		}
 	}
-	return b.causeOfAttempt(newest)
+	return own
 }
 
 func setStage(c *api.ExplainedContainer, a *lifecycle.Attempt) {

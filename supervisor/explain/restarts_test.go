@@ -65,6 +65,8 @@ var (
 func TestHeadline(t *testing.T) {
 	two := pod(server)
 	two.Containers = append(two.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
+	once := pod(server)
+	once.RestartPolicy = spec.RestartNever
 	for _, test := range []struct {
 		name    string
 		pod     *spec.Pod
@@ -83,6 +85,13 @@ func TestHeadline(t *testing.T) {
 			"web restarted 3 times: once because its definition changed: containers[0].env[0], " +
 				"once because a restart was requested by uid 0 and once because " +
 				"the pod was started again (requested by uid 0). It is ready now.", true,
+		},
+		{
+			"start that fails after a change", once, func(w *world) {
+				w.fails.Store(&failure{"StartContainer", lifecycle.Failure{Reason: lifecycle.ReasonStartError, Message: "no such program"}})
+				w.redefine("1")
+			},
+			`web failed: container "app" cannot be started: no such program.`, false,
 		},
 		{
 			"reboots, restart, crash and changes", pod(server), func(w *world) {

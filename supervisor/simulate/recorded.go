@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,26 +26,33 @@ const (
 
 // Recorded returns the scenario of what the events of a pod report, from the first one until a time, and for people what it leaves out.
 // The events must be in their order. The scenario is for another definition of the pod: what the definition decides, such as the times of
-// restarts and stops because of probes, is not in it.
+// restarts and stops because of probes, is not in it. Of a longer time, the scenario has the last 366 days.
 //
 // Events do not report everything: a run that was stopped because of a probe has failing probes for the time that was seen.
 func Recorded(pod *spec.Pod, events []api.Event, until time.Time) (*Scenario, []string) {
 	r := recorder{pod: pod, scenario: &Scenario{}, containers: map[string]*recorded{}, left: map[string]bool{}}
+	events, until = inOrder(events, until)
+	oldest := until.Add(-maxFor)
+	r.start = oldest
 	if len(events) > 0 {
-		r.start, r.last = events[0].Time, events[0].Time
+		r.start = later(events[0].Time, oldest)
 	}
+	r.last = r.start
 	for i := range events {
 		e := &events[i]
-		if e.Container != "" {
-			if pod.Container(e.Container) == nil {
-				r.left[fmt.Sprintf("container %q, which the pod does not have", e.Container)] = true
-				continue
-			}
+		switch {
+		case e.Container != "" && pod.Container(e.Container) == nil:
+			r.left[fmt.Sprintf("container %q, which the pod does not have", e.Container)] = true
+			continue
+		case e.Time.Before(oldest):
+			r.left["events from more than 366 days before the end"] = true
+			r.beforeStart(e)
+		case e.Container != "":
 			r.ofContainer(e)
-		} else {
+		default:
 			r.ofPod(e)
 		}
-		r.last = e.Time
+		r.last = later(r.last, e.Time)
 	}
 	r.scenario.For = text(min(max(until.Sub(r.start), time.Second), maxFor))
 	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
@@ -56,8 +64,47 @@ func Recorded(pod *spec.Pod, events []api.Event, until time.Time) (*Scenario, []
 			r.scenario.Containers = append(r.scenario.Containers, o.Container)
 		}
 	}
-	slices.SortStableFunc(r.scenario.Events, func(a, b Happening) int { return int(a.At.Duration() - b.At.Duration()) })
+	slices.SortStableFunc(r.scenario.Events, func(a, b Happening) int { return cmp.Compare(a.At.Duration(), b.At.Duration()) })
 	return r.scenario, slices.Sorted(maps.Keys(r.left))
+}
+
+// inOrder returns events, and the time until which they were recorded, as if the wall clock was never set back: no event but an exit is
+// before an earlier one. The daemon reports an exit with its own time, which may be before that of its recovery.
+func inOrder(events []api.Event, until time.Time) ([]api.Event, time.Time) {
+	var last time.Time
+	var back time.Duration // by which the clock is set back
+	next := func(t, least time.Time) time.Time {
+		if !t.Before(last) {
+			back = 0 // it is not any more
+		}
+		if t = t.Add(back); t.Before(least) {
+			back += least.Sub(t)
+			t = least
+		}
+		last = later(last, t)
+		return t
+	}
+	events = slices.Clone(events)
+	started := map[string]time.Time{}
+	for i := range events {
+		e := &events[i]
+		least := last
+		if e.Kind == api.EventContainerSucceeded || e.Kind == api.EventContainerFailed {
+			least = started[e.Container]
+		}
+		e.Time = next(e.Time, least)
+		if e.Kind == api.EventContainerStarted {
+			started[e.Container] = e.Time
+		}
+	}
+	return events, next(until, last)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // recorder makes a scenario of events.
@@ -67,9 +114,9 @@ type recorder struct {
 	containers map[string]*recorded
 	left       map[string]bool // what is left out
 
-	start, last time.Time // the times of the first event, and of the one before
+	start, last time.Time // of the scenario, and of the events so far
 	shutdown    time.Time // of the host; zero: it is not being shut down
-	booted      time.Time
+	begun       time.Time // when the host was booted, or the daemon was started after it had stopped its pods
 	exited      time.Time // the newest exit
 }
 
@@ -98,8 +145,8 @@ type failure struct {
 	count int // of failures in a row
 }
 
-// text is a duration of a scenario.
-func text(d time.Duration) Duration { return Duration(offset(max(d, 0))) }
+// text is a duration of a scenario, in the bounds of one.
+func text(d time.Duration) Duration { return Duration(offset(min(max(d, 0), maxFor))) }
 
 // parsed is a duration of an event.
 func parsed(s string) time.Duration { return Duration(s).Duration() }
@@ -115,12 +162,24 @@ func (r *recorder) happens(at time.Time, h Happening) {
 	r.scenario.Events = append(r.scenario.Events, h)
 }
 
-// off adds an event that lasts until a time, from at most a duration before it, but not before the event that came first.
-func (r *recorder) off(event string, until time.Time, before time.Duration) {
-	at := until.Add(-before)
-	if at.Before(r.last) {
-		at = r.last
+// beforeStart follows which containers run at the start, of an event from before it.
+func (r *recorder) beforeStart(e *api.Event) {
+	switch e.Kind { //nolint:exhaustive // the others do not change what runs
+	case api.EventContainerStarted:
+		r.container(e.Container).begin(r.start)
+	case api.EventContainerSucceeded, api.EventContainerFailed:
+		r.container(e.Container).run = recordedRun{}
+	case api.EventHostRebooted:
+		for _, o := range r.containers {
+			o.run = recordedRun{}
+		}
 	}
+}
+
+// off adds an event that lasts until a time, from at most a duration before it, but after the event that came first: what is requested at
+// the instant of a crash is lost.
+func (r *recorder) off(event string, until time.Time, before time.Duration) {
+	at := later(until.Add(-before), r.last.Add(time.Millisecond))
 	r.happens(at, Happening{Event: event, For: text(max(until.Sub(at), time.Millisecond))})
 }
 
@@ -135,6 +194,9 @@ func (r *recorder) ofPod(e *api.Event) {
 		if e.Fields["by"] != lifecycle.ByStart { // otherwise the boot starts it
 			r.happens(e.Time, Happening{Event: "start"})
 		}
+		if e.Fields["by"] == lifecycle.ByDaemonStart {
+			r.begun = e.Time
+		}
 	case api.EventNodeShutdown:
 		if e.Fields["by"] == lifecycle.ByShutdown {
 			r.shutdown = e.Time
@@ -144,13 +206,13 @@ func (r *recorder) ofPod(e *api.Event) {
 	case api.EventHostRebooted:
 		r.boot(e)
 	case api.EventPodRecovered:
-		if e.Time.After(r.booted) {
+		if e.Time.After(r.begun) {
 			r.off("daemonCrash", e.Time, downBefore)
 		}
 	case api.EventConditionMet:
 		r.condition(e)
 	case api.EventDefinitionChanged:
-		r.left["updates: the containers that they restarted are restarted by request"] = true
+		r.left["updates (containers that they restarted are restarted on request)"] = true
 	case api.EventPodEvicted, api.EventSandboxFailed, api.EventSandboxChanged, api.EventVolumeFailed, api.EventEngineUnavailable,
 		api.EventStateNotDurable, api.EventPodQuarantined, api.EventPodRejected:
 		r.left[fmt.Sprintf("events with the reason %s", e.Reason)] = true
@@ -169,7 +231,7 @@ func (r *recorder) boot(e *api.Event) {
 	default:
 		r.off("powerCut", e.Time, offBefore)
 	}
-	r.shutdown, r.booted = time.Time{}, e.Time
+	r.shutdown, r.begun = time.Time{}, e.Time
 	for _, o := range r.containers {
 		if !o.run.from.IsZero() {
 			r.end(o, &ContainerRun{}, time.Time{})
@@ -189,13 +251,19 @@ func (r *recorder) condition(e *api.Event) {
 	}
 }
 
+// container returns what is recorded of a container.
+func (r *recorder) container(name string) *recorded {
+	o := r.containers[name]
+	if o == nil {
+		o = &recorded{Container: Container{Pod: r.pod.Name, Name: name}}
+		r.containers[name] = o
+	}
+	return o
+}
+
 // ofContainer adds an event of a container.
 func (r *recorder) ofContainer(e *api.Event) {
-	o := r.containers[e.Container]
-	if o == nil {
-		o = &recorded{Container: Container{Pod: r.pod.Name, Name: e.Container}}
-		r.containers[e.Container] = o
-	}
+	o := r.container(e.Container)
 	switch e.Kind { //nolint:exhaustive // the others follow from these, and from the definition
 	case api.EventImagePulling:
 		o.pulling = e.Time
@@ -215,7 +283,7 @@ func (r *recorder) ofContainer(e *api.Event) {
 		if !o.run.from.IsZero() {
 			r.end(o, &ContainerRun{Lasts: text(e.Time.Sub(o.run.from))}, e.Time) // its exit is not known
 		}
-		o.run = recordedRun{from: e.Time, failures: map[string][]failure{}}
+		o.begin(e.Time)
 	case api.EventContainerStartFailed:
 		o.add(&ContainerRun{StartError: e.Fields["error"]})
 	case api.EventContainerCreateFailed:
@@ -244,6 +312,11 @@ func (r *recorder) ofContainer(e *api.Event) {
 	}
 }
 
+// begin begins a run.
+func (o *recorded) begin(from time.Time) {
+	o.run = recordedRun{from: from, failures: map[string][]failure{}}
+}
+
 // stopped records that the run is stopped.
 func (o *recorded) stopped(e *api.Event) {
 	if o.run.stop.IsZero() {
@@ -263,7 +336,7 @@ func (r *recorder) registry(o *recorded) {
 func (r *recorder) exit(o *recorded, e *api.Event) {
 	r.exited = e.Time
 	if o.run.from.IsZero() {
-		o.run = recordedRun{from: r.start, failures: map[string][]failure{}} // its start is not known any more
+		o.begin(r.start) // its start is not known any more
 	}
 	var run ContainerRun
 	code, _ := strconv.ParseInt(e.Fields["code"], 10, 64)
@@ -294,9 +367,10 @@ func (r *recorder) end(o *recorded, run *ContainerRun, exit time.Time) {
 			case last:
 				hangs = begin
 			default:
-				o.Probes = append(o.Probes, ProbeAnswer{
-					Probe: probe, From: r.at(g.first), To: r.at(g.last.Add(max(g.gap, moreThanSeen))), Fails: true,
-				})
+				a := ProbeAnswer{Probe: probe, From: r.at(g.first), To: r.at(g.last.Add(max(g.gap, moreThanSeen))), Fails: true}
+				if a.To.Duration() > a.From.Duration() { // otherwise it is at the end of the longest scenario
+					o.Probes = append(o.Probes, a)
+				}
 			}
 		}
 	}
@@ -306,8 +380,8 @@ func (r *recorder) end(o *recorded, run *ContainerRun, exit time.Time) {
 	if ready > 0 {
 		run.ReadyAfter = text(ready)
 	}
-	if hangs > ready {
-		run.HangsAfter = text(hangs)
+	if after := text(hangs); after.Duration() > run.ReadyAfter.Duration() {
+		run.HangsAfter = after
 	}
 	if !exit.IsZero() && run.Lasts != "" && ready > run.Lasts.Duration() {
 		run.ReadyAfter = run.Lasts // it exited before

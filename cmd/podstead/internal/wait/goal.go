@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/podstead/podstead/api"
 )
@@ -20,8 +21,10 @@ type Goal struct {
 	Changed bool
 	// Before is the pod before the request; nil: it did not exist.
 	Before *api.Pod
-	// Started reports that the request is complete when all containers have started. Others may wait for the pod, so when it fails no
-	// other one is awaited.
+	// Restarted reports that the request starts a pod that was at rest.
+	Restarted bool
+	// Started reports that the request is complete when all containers have started, or for a changed pod, of which not all containers
+	// may start again, when it is ready. Others may wait for the pod, so when it fails no other one is awaited.
 	Started bool
 
 	reached string // UID of the pod that has had what was requested; empty: none yet
@@ -84,7 +87,7 @@ func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
 		return false, fmt.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
 	case g.Created && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID:
 		return false, nil
-	case !has && refused.Status == "False" && refused.Reason != api.ReasonUpdatePending:
+	case !has && refused.Status == "False" && (refused.Reason != api.ReasonUpdatePending || g.Started && isStaged(refused)):
 		return false, fmt.Errorf("%s: %s", refused.Reason, refused.Message)
 	case !has && (g.reached != "" || g.Before == nil || g.Before.Spec.Hash != p.Spec.Hash):
 		return false, errors.New("the pod was changed to another definition in the meantime")
@@ -103,10 +106,10 @@ func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
 	if p.Status.Outcome.State == api.RolloutFailed {
 		return false, errors.New(p.Status.Outcome.Message)
 	}
-	if g.Started {
-		return started(p)
+	if complete(p) || !g.Started {
+		return complete(p), nil
 	}
-	return complete(p), nil
+	return g.started(p)
 }
 
 // cannotStart are the reasons of containers whose start has failed. The daemon tries it again.
@@ -115,27 +118,55 @@ var cannotStart = []api.Reason{
 	api.ReasonCreateContainerError, api.ReasonCreateConfigError, api.ReasonRunContainerError,
 }
 
-// started reports whether all containers of a pod have started, or the pod has terminated. The error is that of a container whose start
-// has failed.
-func started(p *api.Pod) (bool, error) {
-	if p.Status.Phase.Terminal() {
-		return true, nil
+// started reports whether all containers of a pod have started since the request, or the pod has terminated. The error is that of a
+// container whose start has failed since.
+func (g *Goal) started(p *api.Pod) (bool, error) {
+	var before []api.ContainerStatus
+	if g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID {
+		before = allStatuses(g.Before)
 	}
-	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if w := c.State.Waiting; w != nil && slices.Contains(cannotStart, w.Reason) {
+	for _, c := range allStatuses(p) {
+		if w := c.State.Waiting; w != nil && slices.Contains(cannotStart, w.Reason) && !hasWaited(before, c.Name, w) {
 			return false, fmt.Errorf("container %s: %s: %s", c.Name, w.Reason, w.Message)
 		}
 	}
+	if g.Changed {
+		return false, nil // until it is ready
+	}
+	if p.Status.Phase.Terminal() && !g.Restarted {
+		return true, nil
+	}
 	hasStarted := func(c api.ContainerStatus) bool {
+		if g.Restarted && slices.ContainsFunc(before, func(b api.ContainerStatus) bool { return b.ContainerID == c.ContainerID }) {
+			return false
+		}
 		return c.State.Running != nil || c.State.Terminated != nil || c.LastState.Terminated != nil
 	}
 	waits := slices.ContainsFunc(p.Status.ContainerStatuses, func(c api.ContainerStatus) bool { return !hasStarted(c) })
 	return len(p.Status.ContainerStatuses) > 0 && !waits, nil
 }
 
+func allStatuses(p *api.Pod) []api.ContainerStatus {
+	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
+}
+
+// hasWaited reports whether a container has waited with the same failure before the request, so that it has not been tried again since.
+func hasWaited(before []api.ContainerStatus, name string, w *api.Waiting) bool {
+	return slices.ContainsFunc(before, func(b api.ContainerStatus) bool {
+		return b.Name == name && b.State.Waiting != nil && *b.State.Waiting == *w
+	})
+}
+
+// isStaged reports whether a change waits because an image cannot be pulled.
+func isStaged(refused api.Condition) bool {
+	return refused.Reason == api.ReasonUpdatePending && slices.ContainsFunc(cannotStart, func(r api.Reason) bool {
+		return strings.Contains(refused.Message, ": "+string(r)+": ")
+	})
+}
+
 // outdated reports whether the newest request for a pod is the one before the goal's. A daemon of an earlier version does not tell.
 func (g *Goal) outdated(p *api.Pod) bool {
-	return g.Changed && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID && p.Status.Outcome.State != "" &&
+	return (g.Changed || g.Restarted) && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID && p.Status.Outcome.State != "" &&
 		g.Before.Status.Outcome.Request == p.Status.Outcome.Request
 }
 

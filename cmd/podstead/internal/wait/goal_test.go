@@ -56,11 +56,22 @@ func progressing(p *api.Pod)       { p.Status.Outcome.State = api.RolloutProgres
 func earlier(p *api.Pod)           { p.Status.Outcome = api.RequestOutcome{} }
 func request(n int) func(*api.Pod) { return func(p *api.Pod) { p.Status.Outcome.Request = n } }
 
-// inState sets the state of the only container.
-func inState(state api.ContainerState) func(*api.Pod) {
+// inState sets the state of the only container, and its ID.
+func inState(state api.ContainerState, id string) func(*api.Pod) {
 	return func(p *api.Pod) {
 		notReady(p)
-		p.Status.ContainerStatuses = []api.ContainerStatus{{Name: "app", State: state}}
+		p.Status.ContainerStatuses = []api.ContainerStatus{{Name: "app", State: state, ContainerID: id}}
+	}
+}
+
+// runs is the state of a container that runs.
+var runs = api.ContainerState{Running: &api.Running{}}
+
+// pending reports that a change waits.
+func pending(why string) func(*api.Pod) {
+	return func(p *api.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions,
+			api.Condition{Type: api.FileAccepted, Status: "False", Reason: api.ReasonUpdatePending, Message: why})
 	}
 }
 
@@ -89,6 +100,9 @@ func TestReady(t *testing.T) {
 	trial := with(pod("1", "new"), progressing)
 	onTrial := Goal{SpecHash: "new", Before: &trial.Object}
 	update := Goal{SpecHash: "new", Before: &before.Object}
+	stopped := with(pod("1", "old"), inState(api.ContainerState{Terminated: &api.Terminated{}}, "1"))
+	succeeded := with(stopped, func(p *api.Pod) { p.Status.Phase = api.PhaseSucceeded })
+	unpulled := with(pod("1", "old"), inState(waitingFor(api.ReasonImagePullBackOff), ""))
 	const replaced = "the pod was changed to another definition in the meantime"
 	for name, test := range map[string]struct {
 		goal    Goal
@@ -110,18 +124,18 @@ func TestReady(t *testing.T) {
 			with(pod("1", "old"), notReady, earlier, func(p *api.Pod) { p.Status.Phase = api.PhaseSucceeded }),
 		}, 1, ""},
 		"containers start": {Goal{Started: true}, watch{
-			with(pod("1", "old"), notReady), with(pod("1", "old"), inState(waitingFor("ContainerCreating"))),
-			with(pod("1", "old"), inState(api.ContainerState{Running: &api.Running{}})),
+			with(pod("1", "old"), notReady), with(pod("1", "old"), inState(waitingFor("ContainerCreating"), "")),
+			with(pod("1", "old"), inState(runs, "1")),
 		}, 3, ""},
 		"one of two containers starts": {Goal{Started: true}, watch{
-			with(pod("1", "old"), inState(api.ContainerState{Running: &api.Running{}}), func(p *api.Pod) {
+			with(pod("1", "old"), inState(runs, "1"), func(p *api.Pod) {
 				second := api.ContainerStatus{Name: "second", State: waitingFor("ContainerCreating")}
 				p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, second)
 			}),
-			with(pod("1", "old"), inState(api.ContainerState{Running: &api.Running{}})),
+			with(pod("1", "old"), inState(runs, "1")),
 		}, 2, ""},
 		"container has started before": {Goal{Started: true}, watch{
-			with(pod("1", "old"), inState(waitingFor("CrashLoopBackOff")), func(p *api.Pod) {
+			with(pod("1", "old"), inState(waitingFor("CrashLoopBackOff"), "1"), func(p *api.Pod) {
 				p.Status.ContainerStatuses[0].LastState.Terminated = &api.Terminated{}
 			}),
 		}, 1, ""},
@@ -129,10 +143,51 @@ func TestReady(t *testing.T) {
 			with(pod("1", "old"), progressing, func(p *api.Pod) { p.Status.Phase = api.PhaseSucceeded }),
 		}, 1, ""},
 		"image of a container cannot be pulled": {Goal{Started: true}, watch{
-			with(pod("1", "old"), inState(waitingFor(api.ReasonErrImagePull))),
+			with(pod("1", "old"), inState(waitingFor(api.ReasonErrImagePull), "")),
 		}, 1, "container app: ErrImagePull: a message"},
+		"pod that was stopped starts again": {
+			Goal{Started: true, Restarted: true, Before: &stopped.Object},
+			watch{
+				with(stopped, progressing), with(stopped, progressing, request(3), inState(waitingFor("ContainerCreating"), "1")),
+				with(stopped, progressing, request(3), inState(runs, "1")), with(stopped, progressing, request(3), inState(runs, "2")),
+			},
+			4, "",
+		},
+		"pod that had succeeded starts again": {
+			Goal{Started: true, Restarted: true, Before: &succeeded.Object},
+			watch{succeeded, with(succeeded, progressing, request(3)), with(pod("1", "old"), request(3), inState(runs, "2"))}, 3, "",
+		},
+		"container of a pod that starts again cannot be created": {
+			Goal{Started: true, Restarted: true, Before: &stopped.Object},
+			watch{with(stopped, progressing, request(3), inState(waitingFor(api.ReasonRunContainerError), "2"))},
+			1, "container app: RunContainerError: a message",
+		},
+		"changed pod runs the earlier container": {
+			Goal{Started: true, SpecHash: "new", Changed: true, Before: &before.Object},
+			watch{
+				with(pod("1", "new"), request(3), inState(runs, "1")), with(pod("1", "new"), request(3), inState(runs, "2")),
+				with(pod("1", "new"), request(3)),
+			},
+			3, "",
+		},
+		"image of a change cannot be pulled": {
+			Goal{Started: true, SpecHash: "new", Changed: true, Before: &before.Object},
+			watch{
+				with(pod("1", "old"), pending("prepare pod \"web\"")),
+				with(pod("1", "old"), pending("prepare pod \"web\": image \"a\": ErrImagePull: not found")),
+			},
+			2, "UpdatePending: prepare pod \"web\": image \"a\": ErrImagePull: not found",
+		},
+		"earlier failure": {
+			Goal{Started: true, Before: &unpulled.Object},
+			watch{unpulled, with(unpulled, inState(waitingFor("ContainerCreating"), "")), with(unpulled, inState(runs, "1"))}, 3, "",
+		},
+		"failure again": {
+			Goal{Started: true, Before: &unpulled.Object},
+			watch{unpulled, with(unpulled, inState(waitingFor(api.ReasonErrImagePull), ""))}, 2, "container app: ErrImagePull: a message",
+		},
 		"init container cannot be created": {Goal{Started: true}, watch{
-			with(pod("1", "old"), inState(waitingFor("PodInitializing")), func(p *api.Pod) {
+			with(pod("1", "old"), inState(waitingFor("PodInitializing"), ""), func(p *api.Pod) {
 				first := api.ContainerStatus{Name: "first", State: waitingFor(api.ReasonCreateConfigError)}
 				p.Status.InitContainerStatuses = []api.ContainerStatus{first}
 			}),
@@ -250,7 +305,7 @@ func TestReadyTimeout(t *testing.T) {
 // TestStartFails checks that a pod that waits for one that cannot start is not awaited.
 func TestStartFails(t *testing.T) {
 	goals := []Goal{{Pod: "web", Started: true}, {Pod: "db", Started: true}}
-	got, err := Ready(t.Context(), watch{with(pod("1", ""), inState(waitingFor(api.ReasonErrImagePull)))}, goals, func(*api.Pod) {})
+	got, err := Ready(t.Context(), watch{with(pod("1", ""), inState(waitingFor(api.ReasonErrImagePull), ""))}, goals, func(*api.Pod) {})
 	if err != nil || len(got) != 1 || got["web"] == nil {
 		t.Errorf("%v, %v, want the error of web", got, err)
 	}
