@@ -128,8 +128,10 @@ spec:
 		{"YAML: above a directive", "web.yaml", above + "%YAML 1.1\n---\n" + manifest, ""},
 		{"YAML: below a marker with a comment", "web.yaml", "--- # A pod.\n" + above + manifest, ""},
 		{"YAML: above the first value, on its line", "web.yaml", above + "--- " + flow, ""},
-		{"YAML: beside the first value, on its line", "web.yaml", "--- " + strings.TrimSuffix(flow, "\n") + beside + "\n---\n" + manifest,
-			"11 words, 15 words, 31 words"},
+		{
+			"YAML: beside the first value, on its line", "web.yaml",
+			"--- " + strings.TrimSuffix(flow, "\n") + beside + "\n---\n" + manifest, "11 words, 15 words, 31 words",
+		},
 		{
 			"YAML: above the first value of the second document", "web.yaml", insert(manifest, "apiVersion: apps", 1, above),
 			"9 words, 13 words",

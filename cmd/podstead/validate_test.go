@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -62,7 +63,9 @@ func TestValidateWaits(t *testing.T) {
 	if err := srv.Close(); err != nil {
 		t.Error(err)
 	}
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
 }
 
 // TestValidateProblems checks that each file that is invalid in the JSON output of validate has a problem.
