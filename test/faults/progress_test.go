@@ -40,7 +40,7 @@ func TestApplyShowsProgress(t *testing.T) {
 	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 200})
 	f.Check(err)
 	defer terminal.Close()
-	want := regexp.MustCompile(`Pulling image "` + regexp.QuoteMeta(r.image()) + `": [1-9][0-9.]*Mi of [0-9.]+Mi \([1-9][0-9]%\)`)
+	want := regexp.MustCompile(`Pulling image "` + regexp.QuoteMeta(r.image()) + `": \[=+ +\] [1-9][0-9.]*Mi of [0-9.]+Mi \([1-9][0-9]%\)`)
 	text, found := readUntil(terminal, want)
 	close(shown)
 	rest, _ := readUntil(terminal, regexp.MustCompile("no such text"))
