@@ -155,7 +155,8 @@ func TestReady(t *testing.T) {
 		},
 		"pod that had succeeded starts again": {
 			Goal{Started: true, Restarted: true, Before: &succeeded.Object},
-			watch{succeeded, with(succeeded, progressing, request(3)), with(pod("1", "old"), request(3), inState(runs, "2"))}, 3, "",
+			watch{succeeded, with(succeeded, progressing, request(3)), with(pod("1", "old"), request(3), inState(runs, "2"))},
+			3, "",
 		},
 		"container of a pod that starts again cannot be created": {
 			Goal{Started: true, Restarted: true, Before: &stopped.Object},
@@ -180,11 +181,13 @@ func TestReady(t *testing.T) {
 		},
 		"earlier failure": {
 			Goal{Started: true, Before: &unpulled.Object},
-			watch{unpulled, with(unpulled, inState(waitingFor("ContainerCreating"), "")), with(unpulled, inState(runs, "1"))}, 3, "",
+			watch{unpulled, with(unpulled, inState(waitingFor("ContainerCreating"), "")), with(unpulled, inState(runs, "1"))},
+			3, "",
 		},
 		"failure again": {
 			Goal{Started: true, Before: &unpulled.Object},
-			watch{unpulled, with(unpulled, inState(waitingFor(api.ReasonErrImagePull), ""))}, 2, "container app: ErrImagePull: a message",
+			watch{unpulled, with(unpulled, inState(waitingFor(api.ReasonErrImagePull), ""))},
+			2, "container app: ErrImagePull: a message",
 		},
 		"init container cannot be created": {Goal{Started: true}, watch{
 			with(pod("1", "old"), inState(waitingFor("PodInitializing"), ""), func(p *api.Pod) {
