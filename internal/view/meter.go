@@ -27,7 +27,7 @@ type sample struct {
 
 // rate adds how much was transferred until now, and returns the speed in bytes per second; 0: it is not known yet.
 func (m *meter) rate(now time.Time, done int64) float64 {
-	if n := len(m.samples); n > 0 && done < m.samples[n-1].done { // it begins again
+	if n := len(m.samples); n > 0 && done < m.samples[n-1].done { // another transfer
 		m.samples = nil
 	}
 	if n := len(m.samples); n == 0 || now.Sub(m.samples[n-1].at) >= meterInterval {

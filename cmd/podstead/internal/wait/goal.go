@@ -87,7 +87,7 @@ func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
 		return false, fmt.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
 	case g.Created && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID:
 		return false, nil
-	case !has && refused.Status == "False" && (refused.Reason != api.ReasonUpdatePending || g.Started && isStaged(refused)):
+	case !has && refused.Status == "False" && (refused.Reason != api.ReasonUpdatePending || g.Started && cannotPull(refused)):
 		return false, fmt.Errorf("%s: %s", refused.Reason, refused.Message)
 	case !has && (g.reached != "" || g.Before == nil || g.Before.Spec.Hash != p.Spec.Hash):
 		return false, errors.New("the pod was changed to another definition in the meantime")
@@ -157,8 +157,8 @@ func hasWaited(before []api.ContainerStatus, name string, w *api.Waiting) bool {
 	})
 }
 
-// isStaged reports whether a change waits because an image cannot be pulled.
-func isStaged(refused api.Condition) bool {
+// cannotPull reports whether a change waits because an image cannot be pulled.
+func cannotPull(refused api.Condition) bool {
 	return refused.Reason == api.ReasonUpdatePending && slices.ContainsFunc(cannotStart, func(r api.Reason) bool {
 		return strings.Contains(refused.Message, ": "+string(r)+": ")
 	})
