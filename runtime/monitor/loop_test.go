@@ -1,7 +1,10 @@
 package monitor
 
 import (
+	"os"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -160,5 +163,52 @@ func TestFlights(t *testing.T) {
 	end()
 	if f.any() {
 		t.Error("a flight after the last one")
+	}
+}
+
+// TestRunsAreNotSwept: a run of the OCI runtime that exits before it is tracked stays for the one that waits for it. One processor that
+// others use as well makes the time between them long.
+func TestRunsAreNotSwept(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	done := make(chan struct{})
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer close(done)
+	for range 2 {
+		others.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	l, _ := startLoop(t)
+	score := 0
+	m := &Monitor{o: options{score: &score}, loop: l, jobs: map[*job]struct{}{}, base: t.Context}
+	m.sweepLater = true // no timer for a later sweep
+	others.Go(func() {
+		sweep := func() {
+			var own []child
+			for _, pid := range childrenOf(os.Getpid()) {
+				own = append(own, child{pid, true})
+			}
+			m.sweepPart(own, false)
+		}
+		for l.do(sweep) {
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	for range 60 {
+		c := invocation{runtime: Runtime{Binary: "true", Root: t.TempDir()}, dir: t.TempDir(), action: "state"}
+		if _, err := m.run(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -55,7 +55,7 @@ type invocation struct {
 }
 
 // run runs the OCI runtime. The error has its text. If ctx ends it is killed with all that it has started, and the error is that of ctx. A
-// run that creates or starts a process is in a flight of the caller.
+// run that creates or starts a process is in a flight of the caller until that process is registered.
 func (m *Monitor) run(ctx context.Context, c invocation) (output []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, RuntimeTimeout)
 	defer cancel()
@@ -131,6 +131,7 @@ var forks sync.Mutex
 // startJob starts the OCI runtime. A child inherits the OOM score, and may have started its own before it could be changed. So this process
 // has the score for the time of the fork. The kernel hardly chooses it then: it kills what uses most memory.
 func (m *Monitor) startJob(program string, args []string, streams *[3]*os.File, score int) (*job, error) {
+	defer m.flights.begin()() // it may exit before it is tracked, and a sweep would reap it
 	pidfd := -1
 	attributes := &syscall.ProcAttr{
 		Dir: "/", Env: environment(-1), Files: []uintptr{streams[0].Fd(), streams[1].Fd(), streams[2].Fd()},
