@@ -51,7 +51,7 @@ type Network struct {
 	// mu guards the fields below. It is never held during I/O. Only the holder of lock writes leases and subnets.
 	mu       sync.Mutex
 	leases   map[string]*attachment
-	listed   *peerList
+	listed   *peerList         // nil after each change of leases and subnets
 	subnets  []netip.Prefix    // those of the bridge, while it is in use
 	unknown  statefile.Unknown // of the lease file
 	changed  chan struct{}

@@ -49,8 +49,8 @@ func (n *Network) peerOf(uid string, l *attachment) Peer {
 	return p
 }
 
-// peerList is what [Network.Peers] has returned on a host with these names, until the leases change: with many pods it is called for each
-// of them when one changes.
+// peerList is what [Network.Peers] has returned on a host with these names. It is kept until the leases change, because it is requested for
+// each pod when one of them changes.
 type peerList struct {
 	host  []string
 	peers []Peer

@@ -293,7 +293,7 @@ func (n *Network) removeBase(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("remove link %s: %w", n.opts.Bridge, err))
 	}
 	n.mu.Lock()
-	n.subnets = nil
+	n.subnets, n.listed = nil, nil
 	n.mu.Unlock()
 	return errors.Join(append(errs, n.saveLeases())...)
 }
