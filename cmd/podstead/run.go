@@ -113,7 +113,6 @@ func (a *app) runCommand() *cobra.Command {
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background, as podstead apply")
 	cmd.Flags().BoolVarP(&f.streams.stdin, "stdin", "i", false, "pass stdin to a container")
 	cmd.Flags().BoolVarP(&f.streams.tty, "tty", "t", false, "run the container in a terminal; requires --stdin")
@@ -188,7 +187,6 @@ func (a *app) upCommand() *cobra.Command {
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "with --detach, wait until the pods are ready, as podstead apply --wait")
 	a.podFlags(cmd, &f)
