@@ -28,7 +28,7 @@ func (v *validator) containers() {
 	v.required(p, "containers", len(p.Containers) == 0)
 	names := unique{}
 	var hostPorts []ContainerPort // of the preceding containers that run at the same time
-	for c := range p.everyContainer() {
+	for c := range p.EveryContainer() {
 		v.required(c, "name", c.Name == "")
 		v.name(&c.Name, dnsLabel)
 		if c.Name != "" && names.seen(c.Name) {
@@ -224,7 +224,7 @@ func (v *validator) resourceFieldRef(ref *ResourceFieldRef) {
 		return
 	}
 	var known []string
-	for c := range v.pod.everyContainer() {
+	for c := range v.pod.EveryContainer() {
 		known = append(known, c.Name)
 	}
 	if !slices.Contains(known, ref.ContainerName) {

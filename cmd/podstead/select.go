@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -245,14 +246,7 @@ func (s *selection) namespacesFlag(cmd *cobra.Command) {
 	hide(cmd, "all-namespaces")
 }
 
-func fieldNames() []string {
-	var names []string
-	for name := range selectableFields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func fieldNames() []string { return slices.Sorted(maps.Keys(selectableFields)) }
 
 // parse parses --field-selector.
 func (s *fieldSelection) parse(cmd *cobra.Command) (err error) {

@@ -185,12 +185,15 @@ func containerName(s *supervisor.Snapshot, name string) (string, error) {
 		}
 	}
 	if !slices.Contains(names, name) {
-		return "", &api.Error{
-			Status: http.StatusNotFound, Message: "pod " + strconv.Quote(s.Pod.Name) + " has no container " + strconv.Quote(name),
-			Hint: "use one of " + strings.Join(names, ", "),
-		}
+		return "", noContainer(s.Pod, name, names)
 	}
 	return name, nil
+}
+
+func noContainer(pod *spec.Pod, name string, names []string) error {
+	e := failure(http.StatusNotFound, "pod %q has no container %q", pod.Name, name)
+	e.Hint = "use one of " + strings.Join(names, ", ")
+	return e
 }
 
 // runningContainer returns the run of a container of a pod; with an empty name, of its default container.

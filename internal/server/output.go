@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -51,17 +49,12 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 		}
 	}
 	var names []string
-	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers, pod.EphemeralContainers} {
-		for i := range list {
-			names = append(names, list[i].Name)
-		}
+	for c := range pod.EveryContainer() {
+		names = append(names, c.Name)
 	}
 	for _, name := range q["container"] {
 		if !slices.Contains(names, name) {
-			return o, &api.Error{
-				Status: http.StatusNotFound, Message: "pod " + strconv.Quote(pod.Name) + " has no container " + strconv.Quote(name),
-				Hint: "use one of " + strings.Join(names, ", "),
-			}
+			return o, noContainer(pod, name, names)
 		}
 	}
 	if o.containers = unique(q["container"]); len(o.containers) == 0 {
