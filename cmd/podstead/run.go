@@ -333,9 +333,7 @@ func (a *app) runOnce(cmd *cobra.Command, name string, command []string, f *runF
 	}
 	pod, problems := spec.Parse(q.File, []byte(q.Text))
 	if pod == nil {
-		for _, p := range problems.Errors() {
-			a.problem(api.Problem(p))
-		}
+		a.problems(problems.Errors())
 		return invalidFiles([]error{fmt.Errorf("%s: %w", q.File, errInvalidFile)})
 	}
 	q.Interactive = &api.Interactive{Name: oneOffName(pod.Name, q.Suffix), Command: command}

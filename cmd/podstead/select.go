@@ -71,9 +71,7 @@ func (a *app) podNames(ctx context.Context, paths []string) ([]string, error) {
 				return nil, err
 			}
 			if len(r.Pods) == 0 {
-				for _, p := range r.Problems.Errors() {
-					a.problem(api.Problem(p))
-				}
+				a.problems(r.Problems.Errors())
 				return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 			}
 			a.project.of(r)
@@ -82,9 +80,7 @@ func (a *app) podNames(ctx context.Context, paths []string) ([]string, error) {
 		}
 		parts, found := besides(o, path).ParseParts(path, text)
 		if errs := found.Errors(); len(errs) > 0 {
-			for _, p := range errs {
-				a.problem(api.Problem(p))
-			}
+			a.problems(errs)
 			return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 		}
 		for i := range parts {
