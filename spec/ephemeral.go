@@ -29,7 +29,7 @@ func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 	v := &validator{decoder: d, pod: &extended, root: root, hasEnvFiles: true}
 	v.collect()
 	v.ephemeral(c)
-	problems = append(append(problems, d.problems...), unsupportedBelow(root, "containers[]")...).in(file)
+	problems = append(problems, d.problems...).in(file)
 	if len(problems.Errors()) > 0 {
 		return nil, problems
 	}
