@@ -131,7 +131,9 @@ func (s *Server) readFiles(w http.ResponseWriter, r *http.Request) error {
 }
 
 // sendArchive sends the tar stream that write writes.
-func (s *Server) sendArchive(w http.ResponseWriter, r *http.Request, write func(context.Context, io.Writer) (filecopy.Result, error)) error {
+func (s *Server) sendArchive(
+	w http.ResponseWriter, r *http.Request, write func(context.Context, io.Writer) (filecopy.Result, error),
+) error {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	from, to := io.Pipe()
