@@ -52,7 +52,9 @@ func lifeEvents() []EventEntry {
 		{
 			EventEngineDamaged, "EngineDamaged", warning,
 			"Damaged file {file} of the container engine was set aside: {error}. Containers that depend on it were killed and will be " +
-				"restarted", []string{"aside"}, true,
+				"restarted",
+			[]string{"aside"},
+			true,
 		},
 		{EventCgroupCleared, "CgroupCleared", warning, "Removed leftovers in the cgroup of the pod: {what}", nil, true},
 		{EventHostRebooted, "Rebooted", normal, "Host has been rebooted{how}", nil, true},
@@ -76,7 +78,8 @@ func lifeEvents() []EventEntry {
 		{EventImagePullFailed, "Failed", warning, "Failed to pull image \"{image}\": {error}", []string{"reason"}, true},
 		{
 			EventImageNeverPull, "ErrImageNeverPull", warning, "Container image \"{image}\" is not present with pull policy of Never",
-			[]string{"reason", "error"}, true,
+			[]string{"reason", "error"},
+			true,
 		},
 		{EventImageInspectFailed, "InspectFailed", warning, "Failed to inspect image \"{image}\": {error}", []string{"reason"}, true},
 		{EventImageBackOff, "BackOff", normal, "Back-off pulling image \"{image}\" for {delay}", nil, true},
@@ -103,15 +106,18 @@ func lifeEvents() []EventEntry {
 		{EventContainerStopping, "Killing", normal, "Stopping container {container}", []string{"grace", "why"}, true},
 		{
 			EventContainerSandboxChanged, "Killing", normal, "Stopping container {container}, its pod sandbox changed",
-			[]string{"grace"}, true,
+			[]string{"grace"},
+			true,
 		},
 		{
 			EventContainerLivenessFailed, "Killing", normal, "{role} {container} failed liveness probe{then}",
-			[]string{"count", "output", "grace"}, true,
+			[]string{"count", "output", "grace"},
+			true,
 		},
 		{
 			EventContainerStartupFailed, "Killing", normal, "{role} {container} failed startup probe{then}",
-			[]string{"count", "output", "grace"}, true,
+			[]string{"count", "output", "grace"},
+			true,
 		},
 		{EventContainerPostStartFailed, "Killing", normal, "FailedPostStartHook", []string{"grace"}, true},
 		{EventContainerKilled, "Killing", warning, "Container {container} {cause}, killing it", []string{"grace"}, true},
@@ -119,11 +125,14 @@ func lifeEvents() []EventEntry {
 		{EventEngineUnavailable, "EngineUnavailable", warning, "Container engine unavailable, retrying: {error}", nil, true},
 		{
 			EventConditionChanged, "ConditionChanged", normal, "Condition {condition} set to {status}, requested by {by}",
-			[]string{"reason", "message"}, false,
+			[]string{"reason", "message"},
+			false,
 		},
 		{
 			EventPodRestarting, "RestartingAllContainers", normal,
-			"Restarting all containers, triggered by a restart policy rule of container {container}", []string{"code"}, true,
+			"Restarting all containers, triggered by a restart policy rule of container {container}",
+			[]string{"code"},
+			true,
 		},
 		{EventPodDeadlineExceeded, "DeadlineExceeded", normal, "Pod was active on the node longer than the specified deadline", nil, true},
 		{EventPodStopping, "Stopping", normal, "Stopping pod, grace period {grace}, requested by {by}", nil, true},
@@ -154,11 +163,13 @@ func requestEvents() []EventEntry {
 		{EventDefinitionChanged, "DefinitionChanged", normal, "Pod definition changed: {changes}", []string{"by"}, true},
 		{
 			EventContainerChanged, "Killing", normal, "Container {container} definition changed, will be restarted",
-			[]string{"grace", "changes"}, true,
+			[]string{"grace", "changes"},
+			true,
 		},
 		{
 			EventContainerDropped, "Killing", normal, "Stopping container {container}, it was removed from the pod definition",
-			[]string{"grace"}, true,
+			[]string{"grace"},
+			true,
 		},
 	}
 }
@@ -218,7 +229,9 @@ func troubleEvents() []EventEntry {
 		{EventImageGCFailed, "ImageGCFailed", warning, "Image garbage collection failed: {error}", nil, true},
 		{
 			EventFreeDiskSpaceFailed, "FreeDiskSpaceFailed", warning,
-			"Failed to garbage collect required amount of images. {usage}. {kept}", []string{"bytes"}, true,
+			"Failed to garbage collect required amount of images. {usage}. {kept}",
+			[]string{"bytes"},
+			true,
 		},
 		{
 			EventDiskSpaceAvailable, "DiskSpaceAvailable", normal,
@@ -242,7 +255,8 @@ func troubleEvents() []EventEntry {
 		{
 			EventLogsRemoved, "LogsRemoved", warning,
 			"Removed {files} of the log of container {container} ({size}): the logs of all containers exceed {limit}",
-			[]string{"bytes"}, false,
+			[]string{"bytes"},
+			false,
 		},
 		{EventInternalError, "InternalError", warning, "Recovered from an internal error in the supervisor of the pod: {error}", nil, true},
 	}

@@ -34,7 +34,7 @@ func (s *Supervisor) Stage(
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)() // when the supervisor leaves
+	defer s.onLeave(cancel)()
 	g := staging{supervisor: s, pod: pod, newer: newer, report: progress, staged: Staged{
 		Images: map[string]lifecycle.Image{}, Shadows: map[string][]lifecycle.Shadow{},
 	}}
@@ -54,6 +54,11 @@ func (s *Supervisor) Stage(
 		return Staged{}, s.stageError(ctx, pod, err)
 	}
 	return g.staged, nil
+}
+
+// onLeave calls cancel when the supervisor leaves. The returned function ends that.
+func (s *Supervisor) onLeave(cancel context.CancelFunc) (stop func() bool) {
+	return context.AfterFunc(s.ctx, cancel)
 }
 
 func (s *Supervisor) stageError(ctx context.Context, pod *spec.Pod, err error) error {
