@@ -111,10 +111,7 @@ func (s *Supervisor) reserve(pod *spec.Pod, owner state.Owner, before []lifecycl
 		return &NameTakenError{Name: pod.Name, Holder: "it is not supervised: " + p.why}
 	}
 	if l, taken := s.pods[pod.Name]; taken {
-		return &NameTakenError{
-			Name: pod.Name, Holder: holder(l, pod), File: fileOf(l),
-			Stopping: stoppingOf(l, pod), Terminated: terminatedOf(l, pod), Different: different(l, pod),
-		}
+		return nameTaken(l, pod)
 	}
 	refusals = append(refusals, s.conflicts(pod, allocatable)...)
 	if len(refusals) > 0 {

@@ -157,8 +157,11 @@ func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 	}
 }
 
-// handle handles one message.
+// handle handles one message, unless it is of a watch that was stopped.
 func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
+	if w, ok := m.(interface{ stale() bool }); ok && w.stale() {
+		return
+	}
 	switch m := m.(type) {
 	case startup:
 		m.prepare(now)
@@ -172,38 +175,26 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 	case pullProgress:
 		recordPull(l.pulling, m, l.events.At(l.facts, now))
 	case containerExited:
-		if !m.stale() {
-			l.engineAnswered(now)
-			l.fold(m.event(now), now)
-		}
+		l.engineAnswered(now)
+		l.fold(m.event(now), now)
 	case sandboxEnded:
-		if !m.stale() {
-			l.engineAnswered(now)
-			l.fold(m.event(now), now)
-		}
+		l.engineAnswered(now)
+		l.fold(m.event(now), now)
 	case shimChanged:
-		if !m.stale() {
-			if kind, changed := l.health.shim(m); changed {
-				l.emit(now, kind, "", nil)
-			}
+		if kind, changed := l.health.shim(m); changed {
+			l.emit(now, kind, "", nil)
 		}
 	case volumesChanged:
-		if !m.stale() {
-			if kind, f, changed := l.health.volumes(m.why); changed {
-				l.emit(now, kind, "", f)
-				l.dirty = true // the next supervisor does not report it again
-			}
+		if kind, f, changed := l.health.volumes(m.why); changed {
+			l.emit(now, kind, "", f)
+			l.dirty = true // the next supervisor does not report it again
 		}
 	case probeEvents:
-		if !m.stale() {
-			for _, e := range m.events {
-				l.fold(e, now)
-			}
+		for _, e := range m.events {
+			l.fold(e, now)
 		}
 	case waitReport:
-		if !m.stale() {
-			l.fold(m.event(now), now)
-		}
+		l.fold(m.event(now), now)
 	case heartbeat:
 		close(m)
 	case stateWritten:
