@@ -631,8 +631,8 @@ func (l *link) deleteSandbox(ctx context.Context, name string) error {
 }
 
 // until waits until met, which is called with the lock and after each change, returns true, or ctx ends. If the link is closed, the error
-// is [errdefs.ErrUnavailable]. Met must not block or panic. Each container and sandbox has a goroutine that waits here, so a change wakes only
-// those whose condition it meets.
+// is [errdefs.ErrUnavailable]. Met must not block or panic. Each container and sandbox has a goroutine that waits here, so a change wakes
+// only those whose condition it meets.
 func (l *link) until(ctx context.Context, met func() bool) error {
 	w := &waiter{met, make(chan struct{})}
 	l.mu.Lock()
