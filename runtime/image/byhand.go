@@ -93,16 +93,11 @@ func (s *Store) importAll(ctx context.Context, r io.Reader, keep bool, signature
 }
 
 func (s *Store) importByHand(ctx context.Context, r io.Reader, keep bool, signatures []signature.Signature) (list []Image, err error) {
-	m := &meter{}
-	release, err := s.imports.hold(ctx, m)
+	_, b, release, err := s.begin(ctx, &s.imports)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	b, err := s.newBudget(m.add)
-	if err != nil {
-		return nil, err
-	}
 	counted := readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)
 		b.mu.Lock()
