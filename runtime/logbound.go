@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -33,6 +34,9 @@ const (
 
 	// logReportPause is the shortest time between two messages.
 	logReportPause = time.Minute
+
+	// maxNamedLogs bounds the containers in a message.
+	maxNamedLogs = 20
 
 	// abandonedLog is the age of a temporary file that its writer has left.
 	abandonedLog = time.Hour
@@ -220,25 +224,14 @@ func (b *logBound) report(ctx context.Context, used, limit int64) {
 	}
 	b.reported = time.Now()
 	if b.removed.Files > 0 {
+		names := slices.Sorted(maps.Keys(b.removed.Containers))
 		b.o.Log.LogAttrs(ctx, slog.LevelWarn, "removed the oldest logs: the logs of all containers exceed containerLog.totalMaxSize",
 			slog.Int("files", b.removed.Files), slog.Int64("bytes", b.removed.Bytes), slog.Int64("limit", limit), slog.Int64("used", used),
-			slog.Any("containers", sortedKeys(b.removed.Containers)))
+			slog.Any("containers", names[:min(len(names), maxNamedLogs)]))
 		b.removed = removedLogs{}
 	}
 	if used > limit {
 		b.o.Log.LogAttrs(ctx, slog.LevelWarn, "logs exceed containerLog.totalMaxSize: the rest is the current logs of running containers",
 			slog.Int64("limit", limit), slog.Int64("used", used))
 	}
-}
-
-// maxNamedLogs bounds the containers in a message.
-const maxNamedLogs = 20
-
-func sortedKeys(set map[string]bool) []string {
-	var list []string
-	for key := range set {
-		list = append(list, key)
-	}
-	slices.Sort(list)
-	return list[:min(len(list), maxNamedLogs)]
 }
