@@ -160,15 +160,14 @@ func (n *Network) lock(ctx context.Context) (release func(), err error) {
 
 // step runs one step of a change, unless ctx is done.
 func (n *Network) step(ctx context.Context, name string, do func() error) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	err := ctx.Err()
+	if err == nil && n.fault != nil {
+		err = n.fault(name)
 	}
-	if n.fault != nil {
-		if err := n.fault(name); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	if err == nil {
+		err = do()
 	}
-	if err := do(); err != nil {
+	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil
