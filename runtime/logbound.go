@@ -3,18 +3,16 @@ package runtime
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/internal/guard"
+	"github.com/podstead/podstead/runtime/sandbox"
 )
 
 const (
@@ -153,21 +151,15 @@ func (b *logBound) Limit() (int64, error) {
 	if b.o.Max > 0 && !b.o.Memory {
 		return b.o.Max, nil
 	}
-	var stat unix.Statfs_t
-	for dir := b.o.Dir; ; dir = filepath.Dir(dir) {
-		err := unix.Statfs(dir, &stat)
-		if errors.Is(err, fs.ErrNotExist) && dir != "/" {
-			continue // created with the first log
-		}
-		if err != nil {
-			return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
-		}
-		limit := min(disk.BlockBytes(&stat, stat.Blocks)/defaultLogPart, defaultLogMax)
-		if b.o.Max > 0 {
-			limit = min(limit, b.o.Max)
-		}
-		return limit, nil
+	stat, err := sandbox.FileSystem(b.o.Dir) // created with the first log
+	if err != nil {
+		return 0, err
 	}
+	limit := min(disk.BlockBytes(&stat, stat.Blocks)/defaultLogPart, defaultLogMax)
+	if b.o.Max > 0 {
+		limit = min(limit, b.o.Max)
+	}
+	return limit, nil
 }
 
 // rotatedLogs returns the rotated files and abandoned temporary ones, the oldest first.

@@ -81,21 +81,22 @@ func (n *Network) Connect(ctx context.Context, uid string, pod *spec.Pod, pins n
 	if pod.HostNetwork {
 		return HostIPs(), nil
 	}
-	ips := make([]string, len(result.IPs))
-	for i, ip := range result.IPs {
-		ips[i] = ip.String()
+	return texts(result.IPs), nil
+}
+
+func texts(ips []netip.Addr) []string {
+	list := make([]string, len(ips))
+	for i, ip := range ips {
+		list[i] = ip.String()
 	}
-	return ips, nil
+	return list
 }
 
 // request returns what a pod needs from the network.
 func request(uid string, pod *spec.Pod, pins namespace.Pins) network.Request {
 	r := network.Request{UID: uid, PodName: pod.Name, Names: oci.Names(pod), NetnsPath: pins.Network}
 	for _, p := range pod.HostPorts() {
-		ip, err := netip.ParseAddr(p.HostIP)
-		if err != nil {
-			ip = netip.Addr{} // all addresses of the host; an invalid one was refused with the pod file
-		}
+		ip, _ := netip.ParseAddr(p.HostIP) // none: all addresses of the host; an invalid one was refused with the pod file
 		r.Ports = append(r.Ports, network.Port{
 			// checked with the pod file
 			HostIP: ip, HostPort: uint16(p.HostPort), ContainerPort: uint16(p.ContainerPort), Protocol: p.Protocol,
@@ -108,9 +109,7 @@ func request(uid string, pod *spec.Pod, pins namespace.Pins) network.Request {
 func (n *Network) PodPeers(uid string) (ips []string, lines string) {
 	peers := n.Peers()
 	if i := slices.IndexFunc(peers, func(p network.Peer) bool { return p.UID == uid }); i >= 0 {
-		for _, ip := range peers[i].IPs {
-			ips = append(ips, ip.String())
-		}
+		ips = texts(peers[i].IPs)
 	}
 	return ips, network.Hosts(peers, uid)
 }
