@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,12 +80,7 @@ const (
 // New reads the state of a network. It does not change the host. If the leases cannot be read, they are recovered from
 // the links of pods. The caller calls Close.
 func New(ctx context.Context, o Options) (*Network, error) {
-	if o.Bridge == "" {
-		o.Bridge = DefaultBridge
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Bridge, o.Log = cmp.Or(o.Bridge, DefaultBridge), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("set up network: %w", err)
 	}
