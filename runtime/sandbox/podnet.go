@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/network"
@@ -81,15 +80,11 @@ func (n *Network) Connect(ctx context.Context, uid string, pod *spec.Pod, pins n
 	if pod.HostNetwork {
 		return HostIPs(), nil
 	}
-	return texts(result.IPs), nil
-}
-
-func texts(ips []netip.Addr) []string {
-	list := make([]string, len(ips))
-	for i, ip := range ips {
-		list[i] = ip.String()
+	ips := make([]string, len(result.IPs))
+	for i, ip := range result.IPs {
+		ips[i] = ip.String()
 	}
-	return list
+	return ips, nil
 }
 
 // request returns what a pod needs from the network.
@@ -107,11 +102,16 @@ func request(uid string, pod *spec.Pod, pins namespace.Pins) network.Request {
 
 // PodPeers returns the addresses of a pod, and the lines of its /etc/hosts for the other pods.
 func (n *Network) PodPeers(uid string) (ips []string, lines string) {
-	peers := n.Peers()
-	if i := slices.IndexFunc(peers, func(p network.Peer) bool { return p.UID == uid }); i >= 0 {
-		ips = texts(peers[i].IPs)
+	return n.IPs(uid), network.Hosts(n.Peers(), uid)
+}
+
+// IPs returns the addresses of a pod in the network.
+func (n *Network) IPs(uid string) (ips []string) {
+	p, _ := n.PeerOf(uid)
+	for _, ip := range p.IPs {
+		ips = append(ips, ip.String())
 	}
-	return ips, network.Hosts(peers, uid)
+	return ips
 }
 
 // PodIPs returns the addresses of a pod that has a sandbox, as [Network.Connect] has returned them. The definition may be nil.
@@ -119,8 +119,7 @@ func (n *Network) PodIPs(uid string, pod *spec.Pod) []string {
 	if pod != nil && pod.HostNetwork {
 		return HostIPs()
 	}
-	ips, _ := n.PodPeers(uid)
-	return ips
+	return n.IPs(uid)
 }
 
 // HostIPs returns the addresses by which the host is reached: for each IP family the source address of packets to other networks, or the
