@@ -337,7 +337,8 @@ func TestImportWhileRemoved(t *testing.T) {
 		return w.client.ImageService().Delete(ctx, name)
 	}
 	w.update.Store(&remove)
-	if list, err := w.store.Import(ctx, &buf, true); err != nil || removals == 0 || !slices.Equal(names(list), []string{"localhost/shop:1"}) {
+	list, err := w.store.Import(ctx, &buf, true)
+	if err != nil || removals == 0 || !slices.Equal(names(list), []string{"localhost/shop:1"}) {
 		t.Errorf("imported %q after %d removals: %v", names(list), removals, err)
 	}
 }
