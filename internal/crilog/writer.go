@@ -21,11 +21,10 @@ const (
 )
 
 const (
-	// readSize is the size of one read from a container's pipe: half of the pipe's capacity, so that the container can fill the
-	// other half meanwhile.
+	// readSize is the size of one read from a spool, which has two of the longest parts of a line.
 	readSize = 32 << 10
 
-	// quietSize is the size of the first reads. Most containers write little, and each has two pipes.
+	// quietSize is the size of the first reads. Most containers write little.
 	quietSize = 2 << 10
 
 	// flushSize bounds the output buffer, since many short lines grow by their time stamps.
@@ -123,14 +122,12 @@ type batch struct {
 	read    int64 // bytes of the stream that are in entries, were in them before, or were dropped
 }
 
-// append appends the entries of the data in in to out, and moves an incomplete line to the start of in. The length of that line
-// is at most maxPart, so at least half of the buffer is free.
-func (w *writer) append(out *batch, in []byte, end bool) (held int) {
+// append appends the entries of the data in in to out, except for an incomplete line at its end, which has at most maxPart bytes.
+func (w *writer) append(out *batch, in []byte, end bool) {
 	var buf [len(timeFormat)]byte
 	now := w.now()
 	stamp := now.UTC().AppendFormat(buf[:0], timeFormat)
-	rest := in
-	for len(rest) > 0 {
+	for rest := in; len(rest) > 0; {
 		i := bytes.IndexByte(rest[:min(len(rest), maxPart+1)], '\n')
 		switch {
 		case i >= 0:
@@ -143,13 +140,12 @@ func (w *writer) append(out *batch, in []byte, end bool) (held int) {
 			w.add(out, now, stamp, lastPart, rest)
 			rest = nil
 		default:
-			return copy(in, rest)
+			return
 		}
 		if len(out.entries) >= flushSize {
 			w.flush(out)
 		}
 	}
-	return 0
 }
 
 // ending is how the text of an entry ends.
