@@ -148,20 +148,23 @@ func (s *Supervisor) startLoop(p state.Pod, prepare initialize) *loop {
 		handled()
 	})
 	s.loops.Go(func() {
-		removed := l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }})
-		if !removed {
-			return
+		if l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }}) {
+			s.forgetLoop(l)
 		}
-		s.mu.Lock()
-		delete(s.pods, p.Pod.Name)
-		final := *l.snapshot.Load()
-		if watched := s.sessions[final.Owner.Session]; watched != nil && final.Owner.Process.Running() {
-			watched.final[final.Facts.UID] = final
-		}
-		s.mu.Unlock()
-		s.notify()
 	})
 	return l
+}
+
+// forgetLoop removes a pod after its last turn. Its large stack frame is not part of the stack that each pod keeps.
+func (s *Supervisor) forgetLoop(l *loop) {
+	s.mu.Lock()
+	delete(s.pods, l.name)
+	final := *l.snapshot.Load()
+	if watched := s.sessions[final.Owner.Session]; watched != nil && final.Owner.Process.Running() {
+		watched.final[final.Facts.UID] = final
+	}
+	s.mu.Unlock()
+	s.notify()
 }
 
 func newLoop(sh *shared, p state.Pod, changed func()) *loop {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestReturnMemory expects that unused memory is returned when pods have rested, once for each rest, and only if it is worth it. The heap has
-// its small target from then until the next change.
+// TestReturnMemory expects that unused memory is returned when pods have rested, once for each rest, and only if it is worth it. The
+// heap has its small target from then until the next change.
 func TestReturnMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
