@@ -3,7 +3,6 @@ package network
 import (
 	"cmp"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -112,12 +111,4 @@ func Hosts(peers []Peer, uid string) string {
 		}
 	}
 	return string(text)
-}
-
-// Gateways returns the host's addresses on the bridge, IPv4 first. Pods reach the host there. There are none before the
-// first Setup.
-func (n *Network) Gateways() []netip.Addr {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return gatewaysOf(n.subnets)
 }
