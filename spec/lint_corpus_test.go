@@ -54,6 +54,9 @@ func TestLintOfCorpora(t *testing.T) {
 	}
 	for _, dir := range []string{"../examples", "testdata", "../cmd", "../supervisor", "../test"} {
 		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err == nil && e.Name() == "recordings" { // their probes have timeouts for a loaded host
+				return fs.SkipDir
+			}
 			if err != nil || e.IsDir() {
 				return err
 			}
