@@ -32,7 +32,8 @@ const (
 //
 // Events do not report everything: a run that was stopped because of a probe has failing probes for the time that was seen.
 func Recorded(pod *spec.Pod, events []api.Event, until time.Time) (*Scenario, []string) {
-	r := recorder{pod: pod, scenario: &Scenario{}, containers: map[string]*recorded{}, left: map[string]bool{},
+	r := recorder{
+		pod: pod, scenario: &Scenario{}, containers: map[string]*recorded{}, left: map[string]bool{},
 		pulled: map[string]bool{},
 	}
 	events, until = inOrder(events, until)
