@@ -5,7 +5,9 @@ package faults
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -58,10 +60,16 @@ func TestPage(t *testing.T) {
 	profile := t.TempDir()
 	b := browser.New(t, profile)
 	p := b.Open(address.String())
-	picture := func(name string) { p.Picture(filepath.Join(f.Repository, ".cache", "ui", name+".png")) }
+	axe := f.axe()
+	picture := func(name string) {
+		p.Picture(filepath.Join(f.Repository, ".cache", "ui", name+".png"))
+		checkAccess(t, p, axe, name)
+	}
 	p.Size(1280, 900, "light")
 
-	row := func(name string) string { return fmt.Sprintf("document.querySelector(`input[value=%s]`)?.closest('tr')", name) }
+	row := func(name string) string {
+		return fmt.Sprintf("document.querySelector(`input[value=%s]`)?.closest('tr')", name)
+	}
 	// The pods that need a person come first.
 	p.Await(row("crash") + "?.innerText.includes('CrashLoopBackOff')")
 	p.Await(row("web") + "?.innerText.includes('2/2')")
@@ -90,8 +98,9 @@ func TestPage(t *testing.T) {
 	p.Await(`(document.querySelector('.timeline path[data-lane=crasher][fill="url(#failed)"], .timeline path.n-failed')` +
 		`.dispatchEvent(new MouseEvent('click', { bubbles: true })), document.querySelector('.chosen .chain')?.innerText.includes('exit'))`)
 	p.Await("document.querySelector('.timeline .selected')")
+	p.Size(1280, 1700, "light")
 	picture("pod-light")
-	p.Size(1280, 900, "dark")
+	p.Size(1280, 1700, "dark")
 	picture("pod-dark")
 	p.Size(390, 844, "light")
 	picture("pod-phone")
@@ -103,9 +112,9 @@ func TestPage(t *testing.T) {
 
 	// Logs of two pods, merged, followed and filtered.
 	p.Go(site + "/#/logs?pod=web&pod=job")
-	p.Await("document.querySelectorAll('.log li').length > 30")
-	p.Await("(window.seen = document.querySelectorAll('.log li').length) > 0")
-	p.Await("document.querySelectorAll('.log li').length > window.seen + 3")
+	p.Await("document.querySelectorAll('.log > div').length > 30")
+	p.Await("(window.seen = document.querySelectorAll('.log > div').length) > 0")
+	p.Await("document.querySelectorAll('.log > div').length > window.seen + 3")
 	p.Await("[...document.querySelectorAll('.log time')].map((e) => Date.parse(e.dateTime)).every((t, i, all) => !i || all[i - 1] <= t)")
 	p.Await("document.querySelector('.log').innerText.includes('<b>bold</b>') && !document.querySelector('.log b')")
 	picture("logs-dark")
@@ -115,7 +124,7 @@ func TestPage(t *testing.T) {
 	for _, key := range "done" {
 		p.Key(string(key))
 	}
-	p.Await("[...document.querySelectorAll('.log li:not([hidden])')].map((e) => e.querySelector('.text').innerText).join() === 'done'")
+	p.Await("[...document.querySelectorAll('.log > div:not([hidden])')].map((e) => e.querySelector('.text').innerText).join() === 'done'")
 
 	p.Go(site + "/#/host")
 	p.Await("document.querySelectorAll('meter').length === 2 && document.querySelector('main').innerText.includes('Image layers')")
@@ -123,15 +132,15 @@ func TestPage(t *testing.T) {
 
 	// After the daemon was killed, the page reconnects.
 	p.Go(site + "/#/logs?pod=web")
-	p.Await("document.querySelectorAll('.log li').length > 3")
+	p.Await("document.querySelectorAll('.log > div').length > 3")
 	problems := p.Problems()
 	f.MustKillDaemon()
 	p.Await("document.getElementById('connection').innerText.includes('unavailable')")
 	picture("lost-light")
 	f.MustRun("get")
 	p.Await("document.getElementById('connection').innerText.includes('Live')")
-	p.Await("(window.seen = document.querySelectorAll('.log li').length) > 0")
-	p.Await("document.querySelectorAll('.log li').length > window.seen + 3")
+	p.Await("(window.seen = document.querySelectorAll('.log > div').length) > 0")
+	p.Await("document.querySelectorAll('.log > div').length > window.seen + 3")
 	problems = append(problems, p.Problems()...)
 	if len(problems) > 0 {
 		t.Errorf("the console has %q", problems)
@@ -144,6 +153,35 @@ func TestPage(t *testing.T) {
 	attack(t, b, address.Host)
 	for name := range uiPods {
 		f.MustRun("delete", name, "--force")
+	}
+}
+
+// axe returns the script of axe-core; empty: .ci/deps could not install it.
+func (f *fixture) axe() string {
+	f.Helper()
+	text, err := os.ReadFile(filepath.Join(f.Repository, ".cache", "axe", "axe.min.js"))
+	if errors.Is(err, fs.ErrNotExist) {
+		f.Log("accessibility is not checked: axe-core is not installed")
+		return ""
+	}
+	f.Check(err)
+	return string(text)
+}
+
+// checkAccess checks the accessibility of a view.
+func checkAccess(t *testing.T, p *browser.Page, axe, view string) {
+	t.Helper()
+	if axe == "" {
+		return
+	}
+	const run = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}).then((r) => ` +
+		`r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.target + " " + n.failureSummary).join("; ")))`
+	var violations []string
+	if err := errors.Join(p.Eval(axe, nil), p.Eval(run, &violations)); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range violations {
+		t.Errorf("%s: %s", view, v)
 	}
 }
 

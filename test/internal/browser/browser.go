@@ -4,7 +4,6 @@ package browser
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -29,9 +28,10 @@ const callTimeout = 2 * time.Minute
 
 // Browser is a browser without a profile of a user.
 type Browser struct {
-	t   testing.TB
-	in  io.Writer
-	end chan struct{} // closed when the browser has exited
+	t      testing.TB
+	in     io.Writer
+	stderr string        // a file
+	end    chan struct{} // closed when the browser has exited
 
 	mu      sync.Mutex
 	last    int
@@ -65,8 +65,11 @@ func New(t testing.TB, dir string) *Browser {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-extensions", "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
 		"--user-data-dir="+filepath.Join(dir, "profile"), "about:blank")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
+	stderr, err := os.Create(filepath.Join(dir, "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = stderr
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "XDG_CONFIG_HOME="+dir, "XDG_CACHE_HOME="+dir)
 	cmd.ExtraFiles = []*os.File{toRead, fromWrite}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has processes of its own
@@ -74,7 +77,7 @@ func New(t testing.TB, dir string) *Browser {
 		t.Fatalf("%v: run .ci/deps faults first", err)
 	}
 	_, _ = toRead.Close(), fromWrite.Close()
-	b := &Browser{t: t, in: toWrite, end: make(chan struct{}), waiting: map[int]chan message{}, pages: map[string]*Page{}}
+	b := &Browser{t: t, in: toWrite, stderr: stderr.Name(), end: make(chan struct{}), waiting: map[int]chan message{}, pages: map[string]*Page{}}
 	go func() {
 		defer close(b.end)
 		b.read(fromRead)
@@ -83,10 +86,7 @@ func New(t testing.TB, dir string) *Browser {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 		<-b.end
-		_, _ = toWrite.Close(), fromRead.Close()
-		if t.Failed() {
-			t.Logf("stderr of the browser:\n%s", stderr.Bytes()[:min(stderr.Len(), 4000)])
-		}
+		_, _, _ = toWrite.Close(), fromRead.Close(), stderr.Close()
 	})
 	return b
 }
@@ -143,7 +143,8 @@ func (b *Browser) call(session, method string, params, result any) error {
 		}
 		return json.Unmarshal(m.Result, result)
 	case <-b.end:
-		return errors.New("the browser has exited")
+		text, err := os.ReadFile(b.stderr)
+		return errors.Join(fmt.Errorf("the browser has exited: %s", text), err)
 	case <-timeout.C:
 		return fmt.Errorf("%s: no answer", method)
 	}

@@ -25,7 +25,6 @@ type detail struct {
 
 	Exits  []exit      `json:"exits"`
 	Events []api.Event `json:"events"` // oldest first
-	Report string      `json:"report"` // the output of podstead why
 }
 
 // exit is the last exit of a container.
@@ -43,7 +42,11 @@ func (s *Server) pod(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	d := detail{Report: view.Explanation(e, time.Now()), Explanation: *e, Exits: []exit{}, Events: events}
+	view.Headline(e, time.Now()) // it renders all texts
+	for i := range events {
+		events[i].Fields = nil // they are in the message
+	}
+	d := detail{Explanation: *e, Exits: []exit{}, Events: events}
 	for i := range e.Containers {
 		if c := &e.Containers[i]; c.LastExit != nil {
 			x, err := s.exit(r.Context(), e, c)
@@ -69,7 +72,7 @@ func (s *Server) explain(ctx context.Context, name string) (*api.Explanation, []
 			return nil, nil, err
 		}
 		if ev.Kind != api.EventsMissed {
-			ev.Fields, ev.Message = nil, plain.Text(ev.Message)
+			ev.Message = plain.Text(ev.Message)
 			events = append(events, ev)
 		}
 		if len(events) >= 2*maxEvents {

@@ -20,17 +20,17 @@ export function hostView() {
       h("div", { class: "meters" },
         disk ? meter("Disk", disk.used, disk.size, `${bytes(disk.used)} of ${bytes(disk.size)} used on the file system of ${disk.path}`)
           : h("p", { class: "notice" }, host.diskError),
-        meter("Memory", memory.total - memory.available, memory.total, `${bytes(memory.available)} of ${bytes(memory.total)} available`)),
+        meter("Memory", memory.total - memory.available, memory.total, `${bytes(memory.total - memory.available)} of ${bytes(memory.total)} used`)),
       h("section", { "aria-labelledby": "pulls" }, h("h2", { id: "pulls" }, "Image pulls"),
         host.pulls.length ? h("ul", null, host.pulls.map((p) => h("li", null, h("a", { href: podLink(p.pod) }, p.pod), ` ${p.container}: `,
           p.progress.archive ?? "", ` ${bytes(p.progress.done)}${p.progress.total ? ` of ${bytes(p.progress.total)}` : ""}`)))
           : h("p", { class: "note" }, "No image is being pulled.")),
-      h("section", { "aria-labelledby": "updates" }, h("h2", { id: "updates" }, "Files that do not run"),
+      h("section", { "aria-labelledby": "updates" }, h("h2", { id: "updates" }, "Updates that wait"),
         host.updates.length ? h("ul", null, host.updates.map((u) => h("li", null, h("a", { href: podLink(u.pod) }, u.pod), ` ${u.reason}: ${u.message}`)))
-          : h("p", { class: "note" }, "All pods have the definition of their files."),
+          : h("p", { class: "note" }, "All pods have the definition of their file."),
         command("podstead get -o wide")),
       host.usage ? h("section", { "aria-labelledby": "usage" }, h("h2", { id: "usage" }, "Disk usage"),
-        h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Disk usage" }, h("table", null,
+        h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Table of the disk usage" }, h("table", null,
           h("thead", null, h("tr", null, host.usage[0].map((title) => h("th", { scope: "col" }, title)))),
           h("tbody", null, host.usage.slice(1).map((row) => h("tr", null,
             row.map((text, i) => (i ? h("td", null, text) : h("th", { scope: "row" }, text)))))))),

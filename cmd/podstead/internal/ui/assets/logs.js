@@ -7,7 +7,7 @@ const maxLines = 5000; // that are kept
 const colours = 6;
 
 export function logsView(selected) {
-  const output = h("ol", { class: "log", tabindex: "0", role: "log", "aria-live": "off", "aria-label": "Log lines" });
+  const output = h("div", { class: "log", tabindex: "0", role: "log", "aria-live": "off", "aria-label": "Log lines" });
   const note = h("p", { class: "note", role: "status" });
   const filter = h("input", { type: "search", placeholder: "Filter lines (/)", "aria-label": "Filter lines" });
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });
@@ -18,11 +18,13 @@ export function logsView(selected) {
   const matches = (line) => !filter.value || `${line.pod} ${line.container} ${line.text}`.toLowerCase().includes(filter.value.toLowerCase());
   const colour = (pod) => selected.indexOf(pod) % colours;
 
+  const source = ({ pod, container }) => (!container ? pod : selected.length > 1 ? `${pod}/${container}` : container);
+
   function add(line) {
     line.at = Date.parse(line.time);
-    line.element = h("li", { class: line.stream, hidden: !matches(line) },
+    line.element = h("div", { class: line.stream, hidden: !matches(line) },
       h("time", { datetime: line.time, title: line.time }, clock(line.time)), " ",
-      h("span", { class: `source c${colour(line.pod)}` }, selected.length > 1 || !line.container ? `${line.pod}/${line.container}` : line.container),
+      h("span", { class: `source c${colour(line.pod)}` }, source(line)),
       " ", h("span", { class: "text" }, line.text));
     let i = lines.length;
     while (i > 0 && lines[i - 1].at > line.at) i--;

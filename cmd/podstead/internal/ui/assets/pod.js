@@ -5,6 +5,7 @@ import { clock, command, h, heading, logLink, setText } from "/dom.js";
 
 const refreshInterval = 15000;
 const maxRows = 200; // of the table of events
+const maxCauses = 5; // that are shown at first
 
 export function podView(name) {
   const state = h("span", { class: "pill" });
@@ -18,18 +19,22 @@ export function podView(name) {
     h("p", { class: "note" }, "Click a bar, a tick or a line to see its events, or use the arrow keys."));
   let events = [], bySeq = new Map(), selected = null, due = false, last = "", signal = null;
 
-  // chain returns an event and those that led to it, the newest first.
+  // chain returns an event and those that led to it, the newest first, without steps that explain nothing.
   function chain(event) {
     const list = [];
-    for (let e = event; e && list.length < 20; e = e.cause > 0 && e.cause < e.seq ? bySeq.get(e.cause) : null) list.push(e);
+    for (let e = event; e && list.length < 30; e = e.cause > 0 && e.cause < e.seq ? bySeq.get(e.cause) : null) {
+      if (e === event || !["ImagePresent", "ContainerCreated"].includes(e.kind)) list.push(e);
+    }
     return list;
   }
 
   const sentence = (e) => [h("time", { datetime: e.time }, clock(e.time)), " ", e.container ? h("b", null, e.container, " ") : "", e.message];
 
   function chainList(event) {
-    const list = chain(event);
-    return h("ol", { class: "chain" }, list.map((e, i) => h("li", { class: e.type }, i > 0 && h("span", { class: "label" }, "because "), sentence(e))));
+    const items = chain(event).map((e, i) => h("li", { class: e.type }, i > 0 && h("span", { class: "label" }, "because "), sentence(e)));
+    const first = h("ol", { class: "chain" }, items.slice(0, maxCauses));
+    if (items.length <= maxCauses) return first;
+    return h("div", null, first, h("details", null, h("summary", null, "Earlier causes"), h("ol", { class: "chain" }, items.slice(maxCauses))));
   }
 
   function showWhy(pod) {
@@ -43,7 +48,7 @@ export function podView(name) {
       ...notes.map((text) => h("p", { class: "hint" }, text)),
       h("ul", { class: "containers" }, (pod.containers ?? []).map((c) => h("li", { class: c.ready || c.state === "Completed" ? "good" : "bad" },
         h("b", null, c.name), c.role === "container" ? "" : h("span", { class: "note" }, ` ${c.role}`), ": ", c.text,
-        c.cause?.text && !pod.text.includes(c.cause.text) ? h("p", { class: "note" }, c.cause.text) : "",
+        c.cause?.text && !c.restartCauses?.length && !pod.text.includes(c.cause.text) ? h("p", { class: "note" }, c.cause.text) : "",
         (c.restartCauses ?? []).slice(0, 5).map((r) =>
           h("p", { class: "note" }, `${r.count} ${r.count === 1 ? "restart" : "restarts"}, the last at ${clock(r.last)}: ${r.cause.text}`)),
         (c.probes ?? []).map((p) =>
@@ -154,7 +159,7 @@ export function podView(name) {
         picture, chosen, command(`podstead why ${name} -o svg > ${name}.svg`)),
       h("section", { "aria-labelledby": "exits" }, h("h2", { id: "exits" }, "Last exit"), exits),
       h("section", { "aria-labelledby": "events" }, h("h2", { id: "events" }, "Events"),
-        h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Events" }, h("table", { class: "events" }, h("thead", null, h("tr", null,
+        h("div", { class: "wide", tabindex: "0", role: "group", "aria-label": "Table of events" }, h("table", { class: "events" }, h("thead", null, h("tr", null,
           ["Time", "Reason", "Container", "Message"].map((title) => h("th", { scope: "col" }, title)))), rows)),
         more, command(`podstead events ${name}`))),
     // The list changes when something happens to the pod.
