@@ -66,20 +66,31 @@ func (s *Server) explain(ctx context.Context, name string) (*api.Explanation, []
 	if err != nil {
 		return nil, nil, err
 	}
-	events := []api.Event{}
+	var kept newest
 	for ev, err := range s.client.Events(ctx, &client.EventQuery{Pod: e.Pod, UID: e.UID, Redact: true}) {
 		if err != nil {
 			return nil, nil, err
 		}
 		if ev.Kind != api.EventsMissed {
 			ev.Message = plain.Text(ev.Message)
-			events = append(events, ev)
-		}
-		if len(events) >= 2*maxEvents {
-			events = append(events[:0], events[len(events)-maxEvents:]...)
+			kept.add(ev)
 		}
 	}
-	return &e, events[max(len(events)-maxEvents, 0):], nil
+	return &e, kept.events(), nil
+}
+
+// newest keeps the newest [maxEvents] events.
+type newest struct{ list []api.Event }
+
+func (n *newest) add(e api.Event) {
+	if len(n.list) >= 2*maxEvents {
+		n.list = append(n.list[:0], n.events()...)
+	}
+	n.list = append(n.list, e)
+}
+
+func (n *newest) events() []api.Event {
+	return append([]api.Event{}, n.list[max(len(n.list)-maxEvents, 0):]...)
 }
 
 // exit returns the last exit of a container. An explanation has the log only of a run that failed.

@@ -64,7 +64,7 @@ func needOf(p *api.Pod, e *api.Explanation) need {
 		return well
 	case e.State == api.PodStateReady:
 		return noticed
-	case p.Status.Phase == api.PhasePending && e.Restarts == 0 && progressing(e.Cause):
+	case e.State == api.PodStateNotReady && p.Status.Phase == api.PhasePending && e.Restarts == 0 && progressing(e.Cause):
 		return moving
 	}
 	return failing
