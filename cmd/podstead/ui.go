@@ -24,8 +24,8 @@ for ` + fmt.Sprintf("%.0f minutes", ui.IdleTimeout.Minutes()) + `. It does not s
 		Example: `  # Print the URL of the page
   podstead ui
 
-  # Use a fixed port, for ssh -L 8080:127.0.0.1:8080
-  podstead ui --listen 127.0.0.1:8080`,
+  # Use a fixed port, for ssh -L 8088:127.0.0.1:8088
+  podstead ui --listen 127.0.0.1:8088`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

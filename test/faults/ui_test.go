@@ -21,12 +21,18 @@ import (
 
 // uiPods are the pods that the page shows.
 var uiPods = map[string]string{
-	"web": "terminationGracePeriodSeconds = 0\n" + container("app", "i=0; while :; do i=$((i+1)); echo \"request $i <b>bold</b>\"; sleep 0.3; done") +
-		"readinessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1 }\n" + container("side", "while :; do echo side >&2; sleep 1; done"),
-	"crash": "terminationGracePeriodSeconds = 0\n" + container("crasher", "echo starting; echo '<img src=x onerror=alert(1)>'; sleep 0.2; exit 3"),
-	"probed": "terminationGracePeriodSeconds = 0\n" + container("slow", "while :; do sleep 1; done") +
-		"readinessProbe = { exec = { command = [\"sh\", \"-c\", \"echo not yet; exit 1\"] }, periodSeconds = 1 }\n",
-	"job": "restartPolicy = \"Never\"\n" + container("once", "seq 30; echo done"),
+	"web": noGrace + container("app", "i=0; while :; do i=$((i+1)); echo \"request $i <b>bold</b>\"; sleep 0.3; done") +
+		probe("true") + container("side", "while :; do echo side >&2; sleep 1; done"),
+	"crash":  noGrace + container("crasher", "echo starting; echo '<img src=x onerror=alert(1)>'; sleep 0.2; exit 3"),
+	"probed": noGrace + container("slow", "while :; do sleep 1; done") + probe("echo not yet; exit 1"),
+	"job":    "restartPolicy = \"Never\"\n" + container("once", "seq 30; echo done"),
+}
+
+const noGrace = "terminationGracePeriodSeconds = 0\n"
+
+// probe is a readiness probe that runs a script each second.
+func probe(script string) string {
+	return fmt.Sprintf("readinessProbe = { exec = { command = [\"sh\", \"-c\", %q] }, periodSeconds = 1 }\n", script)
 }
 
 // ui starts podstead ui and returns its URL.
@@ -151,6 +157,15 @@ func TestPage(t *testing.T) {
 		}
 	}
 	attack(t, b, address.Host)
+	// The read-only socket has all but the disk usage.
+	reading := b.Open(f.ui("--socket", filepath.Join(f.RunDir(), "podstead-ro.sock")))
+	reading.Await(row("web") + "?.innerText.includes('MiB')")
+	reading.Go(reading.URL("/#/pod/crash"))
+	reading.Await("document.querySelector('.exit pre')?.innerText.includes('starting')")
+	reading.Go(reading.URL("/#/logs?pod=web"))
+	reading.Await("document.querySelectorAll('.log > div').length > 3")
+	reading.Go(reading.URL("/#/host"))
+	reading.Await("document.querySelectorAll('meter').length === 1 && document.querySelector('main').innerText.includes('read-only socket')")
 	for name := range uiPods {
 		f.MustRun("delete", name, "--force")
 	}

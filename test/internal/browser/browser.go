@@ -62,9 +62,10 @@ func New(t testing.TB, dir string) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-		"--disable-extensions", "--disable-background-networking", "--disable-component-update", "--remote-debugging-pipe",
-		"--user-data-dir="+filepath.Join(dir, "profile"), "about:blank")
+	// The cleanup ends it: the context of the test ends before.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Program, "--headless=new", "--no-sandbox", "--disable-gpu",
+		"--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update",
+		"--remote-debugging-pipe", "--user-data-dir="+filepath.Join(dir, "profile"), "about:blank")
 	stderr, err := os.Create(filepath.Join(dir, "stderr"))
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +78,8 @@ func New(t testing.TB, dir string) *Browser {
 		t.Fatalf("%v: run .ci/deps faults first", err)
 	}
 	_, _ = toRead.Close(), fromWrite.Close()
-	b := &Browser{t: t, in: toWrite, stderr: stderr.Name(), end: make(chan struct{}), waiting: map[int]chan message{}, pages: map[string]*Page{}}
+	b := &Browser{t: t, in: toWrite, stderr: stderr.Name(), end: make(chan struct{})}
+	b.waiting, b.pages = map[int]chan message{}, map[string]*Page{}
 	go func() {
 		defer close(b.end)
 		b.read(fromRead)
@@ -196,6 +198,16 @@ func (p *Page) Close() {
 func (p *Page) Go(url string) {
 	p.b.t.Helper()
 	p.Call("Page.navigate", map[string]any{"url": url})
+}
+
+// URL returns the address of a path on the site of the page.
+func (p *Page) URL(path string) string {
+	p.b.t.Helper()
+	var origin string
+	if err := p.Eval("location.origin", &origin); err != nil {
+		p.b.t.Fatal(err)
+	}
+	return origin + path
 }
 
 // Call sends a command to the page.

@@ -76,8 +76,8 @@ func progressing(c *api.Cause) bool {
 		return true
 	}
 	return slices.Contains([]api.CauseKind{
-		api.CauseCreating, api.CauseImagePulling, api.CauseImageImporting, api.CauseInitRunning, api.CausePostStartRunning, api.CauseWaitsFor,
-		api.CauseConditionUnmet, api.CauseStartRequested, api.CauseRestartRequested,
+		api.CauseCreating, api.CauseImagePulling, api.CauseImageImporting, api.CauseInitRunning, api.CausePostStartRunning,
+		api.CauseWaitsFor, api.CauseConditionUnmet, api.CauseStartRequested, api.CauseRestartRequested,
 	}, c.Kind)
 }
 
@@ -182,7 +182,8 @@ func rows(pods map[[2]string]*api.Pod, stats []api.PodStats, explained []api.Exp
 	for id, p := range pods {
 		e := why[id]
 		one := row{
-			Name: id[0], UID: id[1], Status: view.Status(p), Ready: view.Ready(p), Created: p.Metadata.CreationTimestamp, Need: needOf(p, e),
+			Name: id[0], UID: id[1], Status: view.Status(p), Ready: view.Ready(p), Need: needOf(p, e),
+			Created: p.Metadata.CreationTimestamp,
 		}
 		one.Restarts, one.LastRestart = view.RestartsOf(p)
 		if e != nil {

@@ -70,7 +70,8 @@ func (h *host) start() {
 		h.t.Fatal(err)
 	}
 	srv := server.New(ctx, server.Options{
-		Supervisor: h.pods, LogDir: filepath.Join(h.dir, "logs"), Version: api.Version{Version: "1", Instance: fmt.Sprint(time.Now().UnixNano())},
+		Supervisor: h.pods, LogDir: filepath.Join(h.dir, "logs"),
+		Version: api.Version{Version: "1", Instance: fmt.Sprint(time.Now().UnixNano())},
 	})
 	l, err := server.Listen(ctx, h.socket)
 	if err != nil {
@@ -90,7 +91,8 @@ func (h *host) start() {
 // create creates a pod with a container that runs a script.
 func (h *host) create(name, more, script string) {
 	h.t.Helper()
-	text := fmt.Sprintf("name = %q\nterminationGracePeriodSeconds = 0\n%s\n[[containers]]\nname = \"app\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", %q]\n",
+	text := fmt.Sprintf("name = %q\nterminationGracePeriodSeconds = 0\n%s\n"+
+		"[[containers]]\nname = \"app\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", %q]\n",
 		name, more, script)
 	if _, err := h.client.Create(h.t.Context(), api.CreateRequest{File: filepath.Join(h.dir, name+".toml"), Text: text}); err != nil {
 		h.t.Fatal(err)
@@ -173,6 +175,9 @@ func TestPods(t *testing.T) {
 func TestNeed(t *testing.T) {
 	t.Parallel()
 	pending := api.Pod{Metadata: api.Metadata{UID: "u"}, Status: api.PodStatus{Phase: api.PhasePending}}
+	because := func(state api.PodState, kind api.CauseKind) *api.Explanation {
+		return &api.Explanation{State: state, Cause: &api.Cause{Kind: kind}}
+	}
 	for name, test := range map[string]struct {
 		pod  api.Pod
 		e    *api.Explanation
@@ -180,15 +185,15 @@ func TestNeed(t *testing.T) {
 	}{
 		"a file that is refused":   {pod: api.Pod{Status: api.PodStatus{Phase: api.PhaseFailed}}, want: failing},
 		"not explained yet":        {pod: pending, want: moving},
-		"pulling":                  {pending, &api.Explanation{State: api.PodStateNotReady, Cause: &api.Cause{Kind: api.CauseImagePulling}}, moving},
-		"pull failed":              {pending, &api.Explanation{State: api.PodStateNotReady, Cause: &api.Cause{Kind: api.CauseImageFailed}}, failing},
+		"pulling":                  {pending, because(api.PodStateNotReady, api.CauseImagePulling), moving},
+		"pull failed":              {pending, because(api.PodStateNotReady, api.CauseImageFailed), failing},
 		"ready":                    {pending, &api.Explanation{State: api.PodStateReady, Healthy: true}, well},
 		"ready after a restart":    {pending, &api.Explanation{State: api.PodStateReady}, noticed},
 		"stopping":                 {pending, &api.Explanation{State: api.PodStateStopping}, moving},
 		"stopped":                  {pending, &api.Explanation{State: api.PodStateStopped, Healthy: true}, over},
 		"succeeded":                {pending, &api.Explanation{State: api.PodStateSucceeded, Healthy: true}, over},
 		"failed":                   {pending, &api.Explanation{State: api.PodStateFailed}, failing},
-		"the engine is not usable": {pending, &api.Explanation{State: api.PodStateUnknown, Cause: &api.Cause{Kind: api.CauseEngineUnavailable}}, failing},
+		"the engine is not usable": {pending, because(api.PodStateUnknown, api.CauseEngineUnavailable), failing},
 	} {
 		if got := needOf(&test.pod, test.e); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
@@ -213,7 +218,8 @@ func TestPod(t *testing.T) {
 		return len(d.Exits) == 1 && d.Restarts > 0
 	})
 	x := d.Exits[0]
-	if x.Exit.Code != 3 || len(x.Evidence.Log) != evidenceLines || x.Evidence.Log[evidenceLines-1] != markup || !strings.HasPrefix(x.Command, "podstead logs crash -c app") {
+	if x.Exit.Code != 3 || len(x.Evidence.Log) != evidenceLines || x.Evidence.Log[evidenceLines-1] != markup ||
+		!strings.HasPrefix(x.Command, "podstead logs crash -c app") {
 		t.Errorf("exit %+v", x)
 	}
 	caused := slices.IndexFunc(d.Events, func(e api.Event) bool { return e.Cause != 0 })
@@ -330,8 +336,8 @@ func TestHost(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &got); err != nil || code != http.StatusOK {
 		t.Fatalf("status %d, %v: %s", code, err, body)
 	}
-	if got.CPUs < 1 || got.Memory.Total < got.Memory.Available || got.Memory.Available == 0 || got.Load == "" || got.Version.Version != "1" ||
-		got.Disk != nil || got.DiskError == "" {
+	if got.CPUs < 1 || got.Memory.Total < got.Memory.Available || got.Memory.Available == 0 || got.Load == "" ||
+		got.Version.Version != "1" || got.Disk != nil || got.DiskError == "" {
 		t.Errorf("%s", body)
 	}
 	pulls, updates := inProgress([]api.Pod{{

@@ -35,7 +35,8 @@ export function getImage(path, signal) {
     r.open("GET", path);
     r.setRequestHeader("Podstead-Key", localStorage.getItem(keyName) ?? "");
     r.responseType = "document";
-    r.onload = () => (r.status === 200 && r.responseXML ? resolve(r.responseXML.documentElement) : reject(new Refused(r.status, "no timeline")));
+    r.onload = () =>
+      r.status === 200 && r.responseXML ? resolve(r.responseXML.documentElement) : reject(new Refused(r.status, "no timeline"));
     r.onerror = () => reject(new Error("no connection"));
     r.onabort = () => reject(new DOMException("aborted", "AbortError"));
     signal.addEventListener("abort", () => r.abort());
@@ -56,7 +57,7 @@ export async function stream(path, signal, receive) {
     try {
       const response = await request(path, signal);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let rest = ""; ; ) {
+      for (let rest = ""; ;) {
         const { value, done } = await reader.read();
         if (done) break;
         wait = 500;

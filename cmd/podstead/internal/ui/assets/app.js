@@ -56,7 +56,11 @@ function announce(before, now) {
   if (!before) return;
   const was = new Map(before.map((pod) => [pod.uid + pod.name, pod.need]));
   const changed = now.filter((pod) => (pod.need === 0) !== (was.get(pod.uid + pod.name) === 0));
-  if (changed.length) announcer.textContent = changed.slice(0, 3).map((pod) => pod.text || `${pod.name}: ${pod.status}`).join(" ");
+  if (changed.length)
+    announcer.textContent = changed
+      .slice(0, 3)
+      .map((pod) => pod.text || `${pod.name}: ${pod.status}`)
+      .join(" ");
 }
 
 function receive(value) {
@@ -64,8 +68,19 @@ function receive(value) {
     opened?.abort();
     showConnection("gone", "Signed out");
     main.replaceChildren(
-      h("section", { class: "notice" }, heading("This page is closed"),
-        h("p", null, "Run ", h("code", null, "podstead ui"), " and open the URL that it prints. A URL works until its command ends.")));
+      h(
+        "section",
+        { class: "notice" },
+        heading("This page is closed"),
+        h(
+          "p",
+          null,
+          "Run ",
+          h("code", null, "podstead ui"),
+          " and open the URL that it prints. A URL works until its command ends.",
+        ),
+      ),
+    );
   } else if (value.gone) showConnection("gone", "podstead ui does not respond");
   else if (value.lost) showConnection("lost", "Daemon unavailable, reconnecting");
   else {

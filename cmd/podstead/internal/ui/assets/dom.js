@@ -23,7 +23,10 @@ export function setAttribute(element, name, value) {
 
 // age formats milliseconds like kubectl.
 export function age(ms) {
-  const s = Math.max(Math.floor(ms / 1000), 0), m = Math.floor(s / 60), hours = Math.floor(m / 60), d = Math.floor(hours / 24);
+  const s = Math.max(Math.floor(ms / 1000), 0),
+    m = Math.floor(s / 60),
+    hours = Math.floor(m / 60),
+    d = Math.floor(hours / 24);
   if (s < 120) return `${s}s`;
   if (m < 10 && s % 60) return `${m}m${s % 60}s`;
   if (m < 180) return `${m}m`;
@@ -46,7 +49,8 @@ export function bytes(n) {
 
 // clock formats a time of day, with the date if it is not today.
 export function clock(time) {
-  const t = new Date(time), time24 = t.toLocaleTimeString("en-GB");
+  const t = new Date(time),
+    time24 = t.toLocaleTimeString("en-GB");
   return t.toDateString() === new Date().toDateString() ? time24 : `${t.toLocaleDateString("en-CA")} ${time24}`;
 }
 

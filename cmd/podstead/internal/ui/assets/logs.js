@@ -13,19 +13,27 @@ export function logsView(selected) {
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });
   const choice = h("div", { class: "choice", role: "group", "aria-label": "Pods" });
   const names = new Set(selected);
-  let lines = [], known = "", skipped = 0;
+  let lines = [],
+    known = "",
+    skipped = 0;
 
-  const matches = (line) => !filter.value || `${line.pod} ${line.container} ${line.text}`.toLowerCase().includes(filter.value.toLowerCase());
+  const matches = (line) =>
+    !filter.value || `${line.pod} ${line.container} ${line.text}`.toLowerCase().includes(filter.value.toLowerCase());
   const colour = (pod) => selected.indexOf(pod) % colours;
 
   const source = ({ pod, container }) => (!container ? pod : selected.length > 1 ? `${pod}/${container}` : container);
 
   function add(line) {
     line.at = Date.parse(line.time);
-    line.element = h("div", { class: line.stream, hidden: !matches(line) },
-      h("time", { datetime: line.time, title: line.time }, clock(line.time)), " ",
+    line.element = h(
+      "div",
+      { class: line.stream, hidden: !matches(line) },
+      h("time", { datetime: line.time, title: line.time }, clock(line.time)),
+      " ",
       h("span", { class: `source c${colour(line.pod)}` }, source(line)),
-      " ", h("span", { class: "text" }, line.text));
+      " ",
+      h("span", { class: "text" }, line.text),
+    );
     let i = lines.length;
     while (i > 0 && lines[i - 1].at > line.at) i--;
     output.insertBefore(line.element, lines[i]?.element ?? null);
@@ -50,7 +58,11 @@ export function logsView(selected) {
 
   function count() {
     const shown = lines.filter((line) => !line.element.hidden).length;
-    setText(note, `${shown === lines.length ? "" : `${shown} of `}${lines.length} lines` + (skipped ? `, ${skipped} older ones are not shown` : ""));
+    setText(
+      note,
+      `${shown === lines.length ? "" : `${shown} of `}${lines.length} lines` +
+        (skipped ? `, ${skipped} older ones are not shown` : ""),
+    );
   }
 
   filter.addEventListener("input", () => {
@@ -68,24 +80,46 @@ export function logsView(selected) {
   return {
     title: "Logs",
     section: "logs",
-    element: h("section", { class: "logs" },
-      h("div", { class: "bar" }, heading("Logs"), note, h("span", { class: "gap" }), h("label", { for: "follow" }, follow, " Follow"), filter),
-      choice, output,
-      selected.map((name) => command(`podstead logs ${name} --tail 200 --follow`)).slice(0, 3)),
+    element: h(
+      "section",
+      { class: "logs" },
+      h(
+        "div",
+        { class: "bar" },
+        heading("Logs"),
+        note,
+        h("span", { class: "gap" }),
+        h("label", { for: "follow" }, follow, " Follow"),
+        filter,
+      ),
+      choice,
+      output,
+      selected.map((name) => command(`podstead logs ${name} --tail 200 --follow`)).slice(0, 3),
+    ),
     update(pods) {
       const list = pods.filter((pod) => pod.uid).map((pod) => pod.name);
       if (list.join() === known) return;
       known = list.join();
       const focused = choice.contains(document.activeElement) ? document.activeElement.value : null;
-      choice.replaceChildren(...[...new Set([...list, ...names])].map((name) => h("label", null,
-        h("input", {
-          type: "checkbox", value: name, checked: names.has(name),
-          onchange: (event) => {
-            if (event.target.checked) names.add(name);
-            else names.delete(name);
-            location.replace(logLink([...names]));
-          },
-        }), ` ${name}`)));
+      choice.replaceChildren(
+        ...[...new Set([...list, ...names])].map((name) =>
+          h(
+            "label",
+            null,
+            h("input", {
+              type: "checkbox",
+              value: name,
+              checked: names.has(name),
+              onchange: (event) => {
+                if (event.target.checked) names.add(name);
+                else names.delete(name);
+                location.replace(logLink([...names]));
+              },
+            }),
+            ` ${name}`,
+          ),
+        ),
+      );
       [...choice.querySelectorAll("input")].find((input) => input.value === focused)?.focus();
     },
     start(signal) {
@@ -97,7 +131,8 @@ export function logsView(selected) {
       let first = true;
       stream(`/api/logs?tail=200&${query}`, signal, (value) => {
         if (value.gone) first = true;
-        else if (first && value.lines) { // after a reconnect, the lines are sent again
+        else if (first && value.lines) {
+          // after a reconnect, the lines are sent again
           lines = [];
           output.replaceChildren();
           first = false;

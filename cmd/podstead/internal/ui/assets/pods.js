@@ -10,13 +10,29 @@ function line(name) {
   const cell = (label, ...children) => h("td", { role: "cell", "data-label": label }, ...children);
   const link = h("a", { href: podLink(name) }, name);
   const check = h("input", { type: "checkbox", "aria-label": `Select ${name} for logs`, value: name });
-  const pill = h("span", { class: "pill" }), why = h("p", { class: "why" });
-  const ready = cell("Ready"), restarts = cell("Restarts"), cpu = cell("CPU"), memory = cell("Memory"), created = cell("Age");
-  const row = h("tr", { role: "row" },
+  const pill = h("span", { class: "pill" }),
+    why = h("p", { class: "why" });
+  const ready = cell("Ready"),
+    restarts = cell("Restarts"),
+    cpu = cell("CPU"),
+    memory = cell("Memory"),
+    created = cell("Age");
+  const row = h(
+    "tr",
+    { role: "row" },
     h("td", { role: "cell", class: "select" }, check),
-    h("th", { role: "rowheader", scope: "row" }, link, why), cell("State", pill), ready, restarts, cpu, memory, created);
+    h("th", { role: "rowheader", scope: "row" }, link, why),
+    cell("State", pill),
+    ready,
+    restarts,
+    cpu,
+    memory,
+    created,
+  );
   return {
-    row, check, link,
+    row,
+    check,
+    link,
     update(pod) {
       setAttribute(row, "class", needs[pod.need]);
       setText(pill, pod.status);
@@ -37,7 +53,13 @@ export function podsView() {
   const summary = h("p", { class: "summary" }, "Loading");
   const filter = h("input", { type: "search", placeholder: "Filter by name or state (/)", "aria-label": "Filter pods" });
   const logs = h("a", { class: "button", href: "#/logs", hidden: true }, "");
-  const empty = h("p", { class: "notice", hidden: true }, "No pods. Run ", h("code", null, "podstead apply FILE"), " to create one.");
+  const empty = h(
+    "p",
+    { class: "notice", hidden: true },
+    "No pods. Run ",
+    h("code", null, "podstead apply FILE"),
+    " to create one.",
+  );
   let pods = [];
 
   function render() {
@@ -75,19 +97,35 @@ export function podsView() {
     setText(logs, `Logs of ${selected.length} selected`);
   }
 
-  const table = h("table", { role: "table", class: "pods", "aria-label": "Pods", hidden: true },
-    h("thead", { role: "rowgroup" }, h("tr", { role: "row" },
-      h("th", { role: "columnheader", scope: "col", class: "select" }, h("span", { class: "hidden" }, "Selected")),
-      columns.map((name) => h("th", { role: "columnheader", scope: "col" }, name)))),
-    body);
+  const table = h(
+    "table",
+    { role: "table", class: "pods", "aria-label": "Pods", hidden: true },
+    h(
+      "thead",
+      { role: "rowgroup" },
+      h(
+        "tr",
+        { role: "row" },
+        h("th", { role: "columnheader", scope: "col", class: "select" }, h("span", { class: "hidden" }, "Selected")),
+        columns.map((name) => h("th", { role: "columnheader", scope: "col" }, name)),
+      ),
+    ),
+    body,
+  );
   body.addEventListener("change", select);
   filter.addEventListener("input", render);
 
   return {
     title: "Pods",
-    element: h("section", null,
+    element: h(
+      "section",
+      null,
       h("div", { class: "bar" }, heading("Pods"), summary, h("span", { class: "gap" }), logs, filter),
-      table, empty, command("podstead get --watch"), command("podstead top")),
+      table,
+      empty,
+      command("podstead get --watch"),
+      command("podstead top"),
+    ),
     update(list) {
       pods = list;
       render();
