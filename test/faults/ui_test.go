@@ -82,7 +82,7 @@ func TestPage(t *testing.T) {
 	p.Await(row("job") + "?.innerText.includes('Completed')")
 	p.Await("document.getElementById('connection').innerText.includes('Live')")
 	p.Await("[...document.querySelectorAll('tbody a')].map((a) => a.textContent).join() === 'crash,probed,web,job'")
-	p.Await(row("web") + "?.innerText.includes('MiB')")
+	p.Await(row("web") + "?.innerText.includes('iB')")
 	p.Await("!location.href.includes('token')")
 	picture("pods-light")
 	// The list is live.
@@ -159,7 +159,7 @@ func TestPage(t *testing.T) {
 	attack(t, b, address.Host)
 	// The read-only socket has all but the disk usage.
 	reading := b.Open(f.ui("--socket", filepath.Join(f.RunDir(), "podstead-ro.sock")))
-	reading.Await(row("web") + "?.innerText.includes('MiB')")
+	reading.Await(row("web") + "?.innerText.includes('iB')")
 	reading.Go(reading.URL("/#/pod/crash"))
 	reading.Await("document.querySelector('.exit pre')?.innerText.includes('starting')")
 	reading.Go(reading.URL("/#/logs?pod=web"))
