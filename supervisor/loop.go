@@ -74,11 +74,7 @@ func (l *loop) run(ctx context.Context, first startup) (removed bool) {
 	})
 	defer func() {
 		stop()
-		if removed {
-			l.writer.Drop()
-		} else {
-			l.writer.Put(l.state(l.shared.now()))
-		}
+		l.writeLast(removed)
 		stopWriting()
 		writer.Wait()
 		if removed {
@@ -91,6 +87,17 @@ func (l *loop) run(ctx context.Context, first startup) (removed bool) {
 			return removed
 		}
 	}
+}
+
+// writeLast schedules the last write of the state. Its frame on the stack is large, and not kept while the pod runs.
+//
+//go:noinline
+func (l *loop) writeLast(removed bool) {
+	if removed {
+		l.writer.Drop()
+		return
+	}
+	l.writer.Put(l.state(l.shared.now()))
 }
 
 // runUntilPanic takes turns until the pod is removed, ctx ends, or a turn panics, and then ends all effects. A panic may lose what the

@@ -77,9 +77,10 @@ func (e *effects) watchVolumes(ctx context.Context) {
 
 // watch calls wait until it succeeds, and sends the message that it returned. It sends nothing after the end of ctx.
 func (e *effects) watch(ctx context.Context, what string, wait func(context.Context) (message, error)) {
-	e.running.Go(func() {
+	e.running.Add(1)
+	guard.Go(ctx, cleanupTimeout, func() {
 		for {
-			m, err := guard.Call(ctx, cleanupTimeout, e.log, wait)
+			m, err := guard.Catch(ctx, e.log, wait)
 			switch {
 			case ctx.Err() != nil:
 				return
@@ -94,7 +95,7 @@ func (e *effects) watch(ctx context.Context, what string, wait func(context.Cont
 				return
 			}
 		}
-	})
+	}, e.running.Done)
 }
 
 // event returns the lifecycle event of an exit. Its time is the instant at which the wall clock showed m.at, but at most now.

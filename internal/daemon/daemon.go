@@ -11,7 +11,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -50,8 +49,6 @@ const (
 	// takeoverTimeout bounds the time in which an on-demand daemon exits to make way for this one.
 	takeoverTimeout  = 45 * time.Second
 	takeoverInterval = 100 * time.Millisecond
-	// gcPercent makes the heap at most half as large again as what is in use. The daemon keeps about 150 KiB per pod and allocates little.
-	gcPercent = 50
 	// reservedSpace is the size of the file whose space is used if the disk is full: a state file has a few KiB, and a container needs
 	// about 20 KiB to start.
 	reservedSpace = 1 << 20
@@ -125,9 +122,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := api.CheckSocket(o.Config.Socket); err != nil {
 		return err
 	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
-	}
+	setGCPercent(busyPercent)
 	// The engine would create the directory with mode 0700, but members of the group podstead must reach the socket in it. Everything else
 	// in it is not accessible to others.
 	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil {

@@ -9,16 +9,24 @@ import (
 	"time"
 )
 
-// TestReturnMemory expects that unused memory is returned when pods have rested, once for each rest, and only if it is worth it.
+// TestReturnMemory expects that unused memory is returned when pods have rested, once for each rest, and only if it is worth it. The
+// heap has its small target from then until the next change.
 func TestReturnMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var change atomic.Pointer[chan struct{}]
 		var unused, freed atomic.Uint64
+		var target atomic.Int64
+		target.Store(busyPercent)
 		renew := func() *chan struct{} { c := make(chan struct{}); return change.Swap(&c) }
 		renew()
 		unused.Store(minUnused)
-		go returnMemory(ctx, func() <-chan struct{} { return *change.Load() }, unused.Load, func() { freed.Add(1) })
+		go returnMemory(ctx, func() <-chan struct{} { return *change.Load() }, unused.Load, func() {
+			if target.Load() != restPercent {
+				t.Error("memory was returned with the target of a busy daemon")
+			}
+			freed.Add(1)
+		}, func(percent int) { target.Store(int64(percent)) })
 		after := func(d time.Duration, want uint64) {
 			t.Helper()
 			time.Sleep(d)
@@ -30,6 +38,9 @@ func TestReturnMemory(t *testing.T) {
 		changed := func() {
 			close(*renew())
 			synctest.Wait()
+			if target.Load() != busyPercent {
+				t.Errorf("target %d%% after a change", target.Load())
+			}
 		}
 		after(restDelay, 1) // of the start of the daemon
 		after(24*time.Hour, 0)

@@ -148,7 +148,7 @@ func (o *Options) work(ctx context.Context, of *services, r *reloader, backgroun
 	background.Go(func() {
 		reportStatus(ctx, of.supervisor.Pods, of.supervisor.Changed, func(line string) { o.notify(ctx, "STATUS="+line) })
 	})
-	background.Go(func() { returnMemory(ctx, of.supervisor.Changed, unusedMemory, debug.FreeOSMemory) })
+	background.Go(func() { returnMemory(ctx, of.supervisor.Changed, unusedMemory, debug.FreeOSMemory, setGCPercent) })
 	background.Go(func() { units.Follow(ctx, of.supervisor.Pods, of.supervisor.Changed, o.Log) })
 	background.Go(func() { of.disk.run(ctx) })
 	if a := o.Config.Metrics; a.Address != "" {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync"
 	"time"
 )
 
@@ -29,16 +30,7 @@ func Call[T any](ctx context.Context, cleanup time.Duration, log *slog.Logger, d
 	}
 	done := make(chan returned, 1)
 	go func() {
-		defer func() {
-			if r := recover(); r != nil {
-				log.LogAttrs(ctx, slog.LevelError, "an effect panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
-				done <- returned{err: fmt.Errorf("panic: %v", r)}
-			}
-		}()
-		value, err := do(ctx)
-		if err != nil && ctx.Err() != nil {
-			err = errors.Join(context.Cause(ctx), err)
-		}
+		value, err := Catch(ctx, log, do)
 		done <- returned{value, err}
 	}()
 	select {
@@ -53,4 +45,30 @@ func Call[T any](ctx context.Context, cleanup time.Duration, log *slog.Logger, d
 		var none T
 		return none, fmt.Errorf("%w, and did not return after its cancellation", context.Cause(ctx))
 	}
+}
+
+// Catch returns the result of do. It logs a panic and returns it as an error. An error after the end of ctx wraps the cause of that.
+func Catch[T any](ctx context.Context, log *slog.Logger, do func(context.Context) (T, error)) (value T, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			log.LogAttrs(ctx, slog.LevelError, "an effect panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	if value, err = do(ctx); err != nil && ctx.Err() != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return value, err
+}
+
+// Go calls do in a goroutine, and left when do has returned. If it has not by the cleanup time after the end of ctx, Go calls left then,
+// and the goroutine leaks until do returns.
+func Go(ctx context.Context, cleanup time.Duration, do, left func()) {
+	left = sync.OnceFunc(left)
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(cleanup, left) })
+	go func() {
+		defer left()
+		defer stop()
+		do()
+	}()
 }

@@ -64,3 +64,33 @@ func TestNoTimeout(t *testing.T) {
 		t.Error("cancel did not end the context")
 	}
 }
+
+// TestGo expects that the end of a call is reported once: when it has returned, or when the cleanup time is over.
+func TestGo(t *testing.T) {
+	for name, test := range map[string]struct {
+		returns time.Duration // after the end of the context; negative: before it
+		want    time.Duration
+	}{
+		"before the end": {-time.Second, -time.Second},
+		"cleanup":        {time.Second, time.Second},
+		"no return":      {time.Hour, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := guard.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				end := time.Now().Add(time.Minute)
+				left := make(chan struct{}, 2)
+				guard.Go(ctx, 5*time.Second, func() { time.Sleep(time.Minute + test.returns) }, func() { left <- struct{}{} })
+				<-left
+				if got := time.Since(end); got != test.want {
+					t.Errorf("reported %v after the end of the context, want %v", got, test.want)
+				}
+				time.Sleep(2 * time.Hour)
+				if len(left) > 0 {
+					t.Error("reported twice")
+				}
+			})
+		})
+	}
+}

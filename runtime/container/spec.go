@@ -88,8 +88,7 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	if err := s.completeSecurity(&in); err != nil {
 		return nil, err
 	}
-	ips, _ := s.config.Network.PodPeers(uid)
-	d, err := s.config.Volumes.Downward(uid, in.Pod, ips)
+	d, err := s.config.Volumes.Downward(uid, in.Pod, s.config.Network.IPs(uid))
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,7 @@ func (s *Service) Volumes(
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	ips, _ := s.config.Network.PodPeers(uid)
-	d, err := s.config.Volumes.Downward(uid, pod, ips)
+	d, err := s.config.Volumes.Downward(uid, pod, s.config.Network.IPs(uid))
 	if err != nil {
 		return nil, nil, nil, err
 	}

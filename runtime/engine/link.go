@@ -68,7 +68,13 @@ type link struct {
 	replacing    int           // the process ID of the monitor that was asked to execute another program in place; 0: none
 	requested    bool          // that was requested, and its result is not known
 	replacements int           // that were completed or have failed
-	changed      chan struct{} // closed and replaced after each change of the fields above
+	waiters      map[*waiter]struct{}
+}
+
+// waiter waits for a change of a link, see [link.until].
+type waiter struct {
+	met  func() bool
+	done chan struct{} // closed when met has returned true
 }
 
 // linkOptions say where the monitor is, and how it is started.
@@ -98,8 +104,8 @@ type MonitorReport struct {
 // openLink connects to the monitor, which is started if there is none. It returns when the monitor is connected to, or cannot be reached
 // and is tried again. The caller must close the link.
 func openLink(ctx context.Context, o linkOptions) (*link, error) {
-	l := &link{linkOptions: o, ended: make(chan struct{}), changed: make(chan struct{}), containers: map[string]monitor.Container{}}
-	l.sandboxes = map[string]bool{}
+	l := &link{linkOptions: o, ended: make(chan struct{}), containers: map[string]monitor.Container{}}
+	l.sandboxes, l.waiters = map[string]bool{}, map[*waiter]struct{}{}
 	if err := privateDir(o.Dir); err != nil {
 		return nil, err
 	}
@@ -388,7 +394,7 @@ func (l *link) follow(ctx context.Context) {
 				l.disconnected()
 				return
 			}
-			l.apply(ctx, e)
+			l.apply(ctx, *e)
 		case <-checks.C:
 			if waiting {
 				continue
@@ -426,8 +432,12 @@ func (l *link) change(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	do()
-	close(l.changed)
-	l.changed = make(chan struct{})
+	for w := range l.waiters {
+		if w.met() {
+			delete(l.waiters, w)
+			close(w.done)
+		}
+	}
 }
 
 // apply applies an event.
@@ -621,22 +631,28 @@ func (l *link) deleteSandbox(ctx context.Context, name string) error {
 }
 
 // until waits until met, which is called with the lock and after each change, returns true, or ctx ends. If the link is closed, the error
-// is [errdefs.ErrUnavailable].
+// is [errdefs.ErrUnavailable]. Each container and sandbox has a goroutine that waits here, so a change wakes only those it is about.
 func (l *link) until(ctx context.Context, met func() bool) error {
-	for {
-		l.mu.Lock()
-		done, changed := met(), l.changed
+	w := &waiter{met, make(chan struct{})}
+	l.mu.Lock()
+	if met() {
 		l.mu.Unlock()
-		if done {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-l.ended:
-			return fmt.Errorf("the engine is closed: %w", errdefs.ErrUnavailable)
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+		return nil
+	}
+	l.waiters[w] = struct{}{}
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.waiters, w)
+	}()
+	select {
+	case <-w.done:
+		return nil
+	case <-l.ended:
+		return fmt.Errorf("the engine is closed: %w", errdefs.ErrUnavailable)
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

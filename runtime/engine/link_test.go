@@ -286,7 +286,7 @@ func TestSandboxExited(t *testing.T) {
 
 // The answer to the start of a command may come after its exit: neither is lost.
 func TestCommandExitedBeforeAnswer(t *testing.T) {
-	l := &link{changed: make(chan struct{}), containers: map[string]monitor.Container{"c": {ID: "c"}}}
+	l := &link{containers: map[string]monitor.Container{"c": {ID: "c"}}}
 	l.putCommand("c", monitor.Process{ID: "x"})
 	l.exited(monitor.Event{Container: "c", Exec: "x", Exit: &monitor.Exit{Code: 3}})
 	l.putCommand("c", monitor.Process{ID: "x", PID: 7, Session: 8, Exit: &monitor.Exit{Code: 3}})

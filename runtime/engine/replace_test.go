@@ -139,7 +139,7 @@ func TestMonitorReplaced(t *testing.T) {
 
 // A request that was refused for a replacement is sent again, also if the replacement is complete when the answer is looked at.
 func TestRefusedUntilReplaced(t *testing.T) {
-	l := &link{client: &monitor.Client{}, changed: make(chan struct{}), ended: make(chan struct{})}
+	l := &link{client: &monitor.Client{}, ended: make(chan struct{})}
 	requests := 0
 	err := l.ask(t.Context(), false, func(*monitor.Client) error {
 		if requests++; requests > 1 {

@@ -165,12 +165,16 @@ func (r *Recorder) wait(ctx context.Context, id string) (*recording, error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.startRecording(ctx, id, e, source), nil
+}
+
+func (r *Recorder) startRecording(ctx context.Context, id string, e Exit, source message) *recording {
 	return r.recordings.start(id, e, source, func(written func()) {
 		_, _ = guard.Call(context.WithoutCancel(ctx), 0, r.log, func(ctx context.Context) (struct{}, error) { // a panic is logged
 			r.record(ctx, id, e, written)
 			return struct{}{}, nil
 		})
-	}), nil
+	})
 }
 
 // labels returns the labels of a container.
@@ -196,8 +200,13 @@ func (r *Recorder) observe(ctx context.Context, id string) (Exit, error) {
 	if err != nil {
 		return Exit{}, err
 	}
+	return r.withCause(ctx, id, e), nil
+}
+
+// withCause adds to the exit of a process what else is known.
+func (r *Recorder) withCause(ctx context.Context, id string, e Exit) Exit {
 	if r.shims.ExitUnknown(id) {
-		return unobserved(e.At), nil
+		return unobserved(e.At)
 	}
 	killed, err := r.shims.OOMKilled(id)
 	if err != nil {
@@ -206,7 +215,7 @@ func (r *Recorder) observe(ctx context.Context, id string) (Exit, error) {
 	if killed {
 		e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, r.shims.MemoryPeak(id)
 	}
-	return e, nil
+	return e
 }
 
 // hasTask is [Recorder.Task] without the task.

@@ -32,7 +32,7 @@ var ErrClosed = fmt.Errorf("connection to the monitor closed: %w", errdefs.ErrUn
 // one of its own.
 type Client struct {
 	conn   *net.UnixConn
-	events chan Event
+	events chan *Event // without pointers, the queue would have megabytes
 	done   chan struct{}
 
 	mu      sync.Mutex
@@ -54,7 +54,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		return nil, fmt.Errorf("connect to the monitor: %w (%w)", err, errdefs.ErrUnavailable)
 	}
 	c := &Client{
-		conn: conn.(*net.UnixConn), events: make(chan Event, eventQueue), done: make(chan struct{}), pending: map[uint64]*call{},
+		conn: conn.(*net.UnixConn), events: make(chan *Event, eventQueue), done: make(chan struct{}), pending: map[uint64]*call{},
 	}
 	go c.read()
 	return c, nil
@@ -71,7 +71,7 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 
 // Events returns the events after [Client.Subscribe]. The channel is closed with the connection. A user who does not receive for long loses
 // the connection, not single events.
-func (c *Client) Events() <-chan Event { return c.events }
+func (c *Client) Events() <-chan *Event { return c.events }
 
 func (c *Client) read() {
 	defer close(c.events)
@@ -87,7 +87,7 @@ func (c *Client) read() {
 		}
 		if err == nil && r.Event != nil {
 			select {
-			case c.events <- *r.Event:
+			case c.events <- r.Event:
 			default:
 				err = errors.New("events were not received in time")
 			}

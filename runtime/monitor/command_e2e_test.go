@@ -311,8 +311,8 @@ func (w *world) event(is func(Event) bool) Event {
 			if !open {
 				w.Fatal("the connection is lost")
 			}
-			if is(e) {
-				return e
+			if is(*e) {
+				return *e
 			}
 		case <-late.C:
 			w.Fatal("the event does not come")

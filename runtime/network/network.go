@@ -51,6 +51,7 @@ type Network struct {
 	// mu guards the fields below. It is never held during I/O. Only the holder of lock writes leases and subnets.
 	mu       sync.Mutex
 	leases   map[string]*attachment
+	listed   *peerList
 	subnets  []netip.Prefix    // those of the bridge, while it is in use
 	unknown  statefile.Unknown // of the lease file
 	changed  chan struct{}
@@ -185,6 +186,7 @@ func (n *Network) start(kind work, do func()) {
 
 // notify wakes those who wait for a change of the peers. The caller holds mu.
 func (n *Network) notify() {
+	n.listed = nil
 	close(n.changed)
 	n.changed = make(chan struct{})
 }

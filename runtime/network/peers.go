@@ -20,7 +20,7 @@ func (n *Network) Changed() <-chan struct{} {
 
 // Peers returns all pods with a network, sorted by name. A pod name belongs to that pod: it is left out of the names of other pods. The
 // case of letters makes no difference. Names with a meaning elsewhere are left out, see [spec.Unpublished], also those in leases of earlier
-// versions.
+// versions. The result is shared and must not be changed.
 func (n *Network) Peers() []Peer {
 	host, err := n.hostNames.read(hostsFile)
 	if n.hostNames.isNew(err) {
@@ -29,10 +29,40 @@ func (n *Network) Peers() []Peer {
 	return n.peers(host)
 }
 
+// PeerOf returns the peer that is the pod with this UID, without its names.
+func (n *Network) PeerOf(uid string) (p Peer, found bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l := n.leases[uid]
+	if l == nil || l.Leaving || l.hidden {
+		return Peer{}, false
+	}
+	return n.peerOf(uid, l), true
+}
+
+// peerOf returns a peer without its names. The caller holds mu.
+func (n *Network) peerOf(uid string, l *attachment) Peer {
+	p := Peer{UID: uid, PodName: l.Pod, IPs: slices.Clone(l.IPs)}
+	if l.Link == "" {
+		p.IPs = gatewaysOf(n.subnets)
+	}
+	return p
+}
+
+// peerList is what [Network.Peers] has returned on a host with these names, until the leases change: with many pods it is called for each
+// of them when one changes.
+type peerList struct {
+	host  []string
+	peers []Peer
+}
+
 // peers is Peers on a host with these names.
 func (n *Network) peers(host []string) []Peer {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.listed != nil && slices.Equal(n.listed.host, host) {
+		return n.listed.peers
+	}
 	owners := map[string]bool{}
 	for _, l := range n.leases {
 		owners[l.Pod] = true
@@ -42,12 +72,9 @@ func (n *Network) peers(host []string) []Peer {
 		if l.Leaving || l.hidden {
 			continue
 		}
-		p := Peer{UID: uid, PodName: l.Pod, IPs: slices.Clone(l.IPs)}
+		p := n.peerOf(uid, l)
 		if spec.Unpublished(l.Pod, host) == "" {
 			p.Names = append(p.Names, l.Pod)
-		}
-		if l.Link == "" {
-			p.IPs = gatewaysOf(n.subnets)
 		}
 		for _, name := range l.Names {
 			if name != "" && !owners[strings.ToLower(name)] && isPublished(name, host) && !slices.Contains(p.Names, name) {
@@ -59,6 +86,7 @@ func (n *Network) peers(host []string) []Peer {
 	slices.SortFunc(peers, func(a, b Peer) int {
 		return cmp.Or(strings.Compare(a.PodName, b.PodName), strings.Compare(a.UID, b.UID))
 	})
+	n.listed = &peerList{host, peers}
 	return peers
 }
 

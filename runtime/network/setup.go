@@ -205,6 +205,7 @@ func (n *Network) setLease(uid string, l *attachment) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leases[uid] = l
+	n.listed = nil
 }
 
 // addPeer makes a pod visible to others and remembers its address.

@@ -157,6 +157,7 @@ func (n *Network) finishRemoval(uid string, removed bool) {
 	l := n.leases[uid]
 	if removed {
 		delete(n.leases, uid)
+		n.listed = nil // other pods may have its name now
 	}
 	n.mu.Unlock()
 	if removed {

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -102,7 +103,7 @@ func (f *EtcFiles) WriteHosts(ctx context.Context, uid string, pod *spec.Pod, sa
 // containers have changed in it. If the file does not exist, the sandbox is being removed, and the file must not be created again.
 func (f *EtcFiles) updateHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
 	err := f.withHosts(ctx, uid, pod, sandbox, func(text string) error {
-		if f.lastHosts(uid) == (writtenHosts{sandbox, text}) {
+		if f.lastHosts(uid) == hostsOf(sandbox, text) {
 			return nil
 		}
 		return f.overwrite(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
@@ -130,14 +131,18 @@ func (f *EtcFiles) withHosts(ctx context.Context, uid string, pod *spec.Pod, san
 		delete(f.written, uid)
 		return err
 	}
-	f.written[uid] = writtenHosts{sandbox, text}
+	f.written[uid] = hostsOf(sandbox, text)
 	return nil
 }
 
-// writtenHosts is the content of the /etc/hosts of a sandbox.
+// writtenHosts is the content of the /etc/hosts of a sandbox. Only its hash is kept: it has a line for each pod.
 type writtenHosts struct {
 	sandbox int
-	text    string
+	hash    [sha256.Size]byte
+}
+
+func hostsOf(sandbox int, text string) writtenHosts {
+	return writtenHosts{sandbox, sha256.Sum256([]byte(text))}
 }
 
 func (f *EtcFiles) lastHosts(uid string) writtenHosts {

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"slices"
 
 	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/network"
@@ -106,13 +105,16 @@ func request(uid string, pod *spec.Pod, pins namespace.Pins) network.Request {
 
 // PodPeers returns the addresses of a pod, and the lines of its /etc/hosts for the other pods.
 func (n *Network) PodPeers(uid string) (ips []string, lines string) {
-	peers := n.Peers()
-	if i := slices.IndexFunc(peers, func(p network.Peer) bool { return p.UID == uid }); i >= 0 {
-		for _, ip := range peers[i].IPs {
-			ips = append(ips, ip.String())
-		}
+	return n.IPs(uid), network.Hosts(n.Peers(), uid)
+}
+
+// IPs returns the addresses of a pod in the network.
+func (n *Network) IPs(uid string) (ips []string) {
+	p, _ := n.PeerOf(uid)
+	for _, ip := range p.IPs {
+		ips = append(ips, ip.String())
 	}
-	return ips, network.Hosts(peers, uid)
+	return ips
 }
 
 // PodIPs returns the addresses of a pod that has a sandbox, as [Network.Connect] has returned them. The definition may be nil.
@@ -120,8 +122,7 @@ func (n *Network) PodIPs(uid string, pod *spec.Pod) []string {
 	if pod != nil && pod.HostNetwork {
 		return HostIPs()
 	}
-	ips, _ := n.PodPeers(uid)
-	return ips
+	return n.IPs(uid)
 }
 
 // HostIPs returns the addresses by which the host is reached: for each IP family the source address of packets to other networks, or the

@@ -2,6 +2,7 @@ package podfiles
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"iter"
 	"maps"
@@ -473,14 +474,14 @@ func (f *facts) requester(c *content, by string) string {
 	return by
 }
 
-// fingerprint changes when a pod that was rejected because of other pods may be accepted.
+// fingerprint changes when a pod that was rejected because of other pods may be accepted. It is a hash, because each pod keeps one.
 func (f *facts) fingerprint() string {
-	var b strings.Builder
+	h := sha256.New()
 	for _, name := range sortedNames(f.pods) {
 		p := f.pods[name]
-		fmt.Fprintf(&b, "%s %v %v %v\n", p.uid, p.stopped, p.deleting, p.completed)
+		fmt.Fprintf(h, "%s %v %v %v\n", p.uid, p.stopped, p.deleting, p.completed)
 	}
-	return b.String()
+	return string(h.Sum(nil))
 }
 
 func sortedNames(pods map[string]pod) []string { return slices.Sorted(maps.Keys(pods)) }

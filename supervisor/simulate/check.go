@@ -110,6 +110,9 @@ func (c *checker) container(o *Container) {
 		if r.ExitCode < 0 || r.ExitCode > 255 {
 			c.bad(r, &r.ExitCode, "must be between 0 and 255", "")
 		}
+		if code := r.StopExitCode; code != nil && (*code < 0 || *code > 255) {
+			c.bad(r, &r.StopExitCode, "must be between 0 and 255", "")
+		}
 		for _, d := range []*Duration{
 			&r.StartTakes, &r.Lasts, &r.StopTakes, &r.ReadyAfter, &r.HangsAfter, &r.PostStartTakes, &r.PreStopTakes,
 		} {

@@ -182,7 +182,14 @@ func (p *Pod) signal(a lifecycle.Action, ref lifecycle.Ref, kill bool) lifecycle
 	case kill:
 		p.at(p.world.now, func() { p.exit(proc, lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) })
 	case !proc.IgnoresStop:
-		p.at(p.world.now+proc.StopTakes, func() { p.exit(proc, lifecycle.Exit{Code: 143, Reason: lifecycle.ReasonError}) })
+		e := lifecycle.Exit{Code: 143, Reason: lifecycle.ReasonError}
+		if proc.StopCode != nil {
+			e.Code = int(*proc.StopCode)
+			if e.Code == 0 {
+				e.Reason = lifecycle.ReasonCompleted
+			}
+		}
+		p.at(p.world.now+proc.StopTakes, func() { p.exit(proc, e) })
 	}
 	return lifecycle.SignalSent{Ref: ref, Kill: kill, At: p.world.Now()}
 }

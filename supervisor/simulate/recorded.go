@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -20,7 +21,8 @@ const (
 	downBefore = 5 * time.Second
 	// startUp bounds the time from the start of a run to a first failure that belongs to its start-up, if nothing else shows it.
 	startUp = 10 * time.Second
-	// moreThanSeen is added to a time for which probes were seen to fail.
+	// moreThanSeen is added to a time for which probes were seen to fail, but at most half of the time between two of them: the next one
+	// may have succeeded.
 	moreThanSeen = time.Second
 )
 
@@ -265,6 +267,11 @@ func (r *recorder) container(name string) *recorded {
 func (r *recorder) ofContainer(e *api.Event) {
 	o := r.container(e.Container)
 	switch e.Kind { //nolint:exhaustive // the others follow from these, and from the definition
+	case api.EventImagePresent:
+		if o.run.from.IsZero() && len(o.Runs) == 0 && o.failed.IsZero() { // later it is there because of this pod
+			o.ImagePresent = true
+		}
+		r.registry(o)
 	case api.EventImagePulling:
 		o.pulling = e.Time
 	case api.EventImagePulled:
@@ -349,6 +356,9 @@ func (r *recorder) exit(o *recorded, e *api.Event) {
 		if took := e.Time.Sub(o.run.stop); took >= time.Millisecond {
 			run.StopTakes = text(took)
 		}
+		if code != 143 {
+			run.StopExitCode = &code
+		}
 	}
 	r.end(o, &run, e.Time)
 }
@@ -356,14 +366,15 @@ func (r *recorder) exit(o *recorded, e *api.Event) {
 // end adds a run with the results of its probes. The time is that of its exit, or zero.
 func (r *recorder) end(o *recorded, run *ContainerRun, exit time.Time) {
 	byProbe := o.run.why == api.EventContainerLivenessFailed || o.run.why == api.EventContainerStartupFailed
+	hasStartup := r.pod.Container(o.Name).StartupProbe != nil // the others run when it has succeeded
 	ready, hangs := time.Duration(0), time.Duration(0)
 	for _, probe := range slices.Sorted(maps.Keys(o.run.failures)) {
 		for _, g := range groups(o.run.failures[probe]) {
 			begin, end := g.first.Sub(o.run.from), g.last.Sub(o.run.from)
 			last := byProbe && probe != string(lifecycle.ProbeReadiness) && !g.last.Add(g.gap).Before(o.run.stop)
 			switch {
-			case begin <= max(g.gap+g.gap/2, startUp):
-				ready = max(ready, end+moreThanSeen)
+			case begin <= max(g.gap+g.gap/2, startUp) && (!hasStartup || probe == string(lifecycle.ProbeStartup)):
+				ready = max(ready, end+margin(g.gap))
 			case last:
 				hangs = begin
 			default:
@@ -388,6 +399,14 @@ func (r *recorder) end(o *recorded, run *ContainerRun, exit time.Time) {
 	}
 	o.run = recordedRun{}
 	o.add(run)
+}
+
+// margin returns what is added to a time for which probes were seen to fail with this time between two of them; 0: not known.
+func margin(gap time.Duration) time.Duration {
+	if gap == 0 {
+		return moreThanSeen
+	}
+	return min(gap/2, moreThanSeen)
 }
 
 // group is failures of a probe in a row.
@@ -418,7 +437,7 @@ func groups(list []failure) []group {
 func (o *recorded) add(run *ContainerRun) {
 	if n := len(o.Runs); n > 0 {
 		last := o.Runs[n-1]
-		if last.Times = 0; last == *run && o.Runs[n-1].Times < maxTimes {
+		if last.Times = 0; reflect.DeepEqual(last, *run) && o.Runs[n-1].Times < maxTimes {
 			o.Runs[n-1].Times = max(o.Runs[n-1].Times, 1) + 1
 			return
 		}

@@ -53,7 +53,7 @@ func life(r *simulate.Result) string {
 		switch e := &r.Timeline[i]; e.Kind { //nolint:exhaustive // the others follow from these
 		case api.EventContainerStarted, api.EventContainerSucceeded, api.EventContainerFailed, api.EventContainerStartFailed,
 			api.EventContainerLivenessFailed, api.EventContainerStartupFailed, api.EventHostRebooted, api.EventPodStopped,
-			api.EventPodRecovered, api.EventImagePulled:
+			api.EventPodRecovered, api.EventImagePulled, api.EventImagePresent:
 			at := e.At.Round(time.Second)
 			lines = append(lines, fmt.Sprintf("%v %s %s %s %s", at, e.Container, e.Kind, e.Fields["code"], e.Fields["reason"]))
 		}
@@ -86,7 +86,8 @@ probes = [{ probe = "readiness", from = "1h", to = "1h1m", fails = true }]
 		"requests": `for = "2h"
 [[containers]]
 name = "app"
-runs = [{ stopTakes = "4s" }, { ignoresStop = true }, {}]
+imagePresent = true
+runs = [{ stopTakes = "4s", stopExitCode = 0 }, { ignoresStop = true }, {}]
 [[events]]
 at = "10m"
 event = "restart"

@@ -243,6 +243,9 @@ func (r *runner) script(pod *spec.Pod) Script {
 		if c.PullTakes != "" {
 			s.PullTakes[c.Name] = c.PullTakes.Duration()
 		}
+		if c.ImagePresent {
+			r.world.images[pod.Container(c.Name).Image] = true
+		}
 		for _, run := range c.Runs {
 			one := run.run()
 			s.Then[c.Name] = one
@@ -264,7 +267,7 @@ func (c *ContainerRun) run() Run {
 		Start: Start{Takes: c.StartTakes.Duration()}, Lasts: c.Lasts.Duration(),
 		Forever:     c.Lasts == "" && c.ExitCode == 0 && !c.OOMKilled,
 		Exit:        lifecycle.Exit{Code: int(c.ExitCode)},
-		IgnoresStop: c.IgnoresStop, StopTakes: c.StopTakes.Duration(),
+		IgnoresStop: c.IgnoresStop, StopTakes: c.StopTakes.Duration(), StopCode: c.StopExitCode,
 		StartsUp: c.ReadyAfter.Duration(), Hangs: c.HangsAfter.Duration(),
 		PostStart: Start{Takes: c.PostStartTakes.Duration()}, PreStop: Start{Takes: c.PreStopTakes.Duration()},
 	}

@@ -49,6 +49,8 @@ type Container struct {
 	Name string `json:"name"`
 	// Time that the registry takes for the image. Default: `0s`.
 	PullTakes Duration `json:"pullTakes,omitempty"`
+	// The image is on the host at the start. Default: false.
+	ImagePresent bool `json:"imagePresent,omitempty"`
 	// Runs of the container in their order. The last one is repeated. Default: one run that ends when the container is stopped, of an init
 	// container one that succeeds after a second.
 	Runs []ContainerRun `json:"runs,omitempty"`
@@ -74,6 +76,8 @@ type ContainerRun struct {
 	IgnoresStop bool `json:"ignoresStop,omitempty"`
 	// Time from the stop signal to the exit. Default: `0s`.
 	StopTakes Duration `json:"stopTakes,omitempty"`
+	// Exit code of a run that is stopped, from 0 to 255, unless it is killed. Default: 143.
+	StopExitCode *int64 `json:"stopExitCode,omitempty"`
 	// Time from the start in which all probes fail. Default: `0s`.
 	ReadyAfter Duration `json:"readyAfter,omitempty"`
 	// Time from the start after which all probes time out. Default: they do not.

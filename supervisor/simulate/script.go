@@ -38,6 +38,7 @@ type Run struct {
 	Exit         lifecycle.Exit
 	IgnoresStop  bool          // it ignores the stop signal
 	StopTakes    time.Duration // from the stop signal to its exit
+	StopCode     *int64        // exit code after the stop signal; nil: 143
 	IgnoresKills int           // number of SIGKILLs that have no effect
 
 	PostStart, PreStop Start // of its hooks

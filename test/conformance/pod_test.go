@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -56,11 +57,34 @@ func (g *testDaemon) runPod(t *testing.T, name, text string, files ...string) *t
 		}
 		ctx, cancel := context.WithTimeoutCause(context.Background(), deadline, errors.New("timed out waiting for cleanup"))
 		defer cancel()
+		if *recordTo != "" {
+			s.check(s.writeRecording(ctx, text))
+		}
 		if err := errors.Join(g.remove(ctx, name, s.uid), os.RemoveAll(dir)); err != nil {
 			t.Error(err)
 		}
 	})
 	return s
+}
+
+// recordTo is the directory that recordings are written to.
+var recordTo = flag.String("record", "", "write recordings of the pods to this directory")
+
+// writeRecording writes the recording of the pod, without paths of this host.
+func (s *testPod) writeRecording(ctx context.Context, text string) error {
+	var events []api.Event
+	for e, err := range s.daemon.Client().Events(ctx, &client.EventQuery{UID: s.uid}) {
+		if err != nil {
+			return err
+		}
+		events = append(events, e)
+	}
+	name := strings.ReplaceAll(s.Name(), "/", "_")
+	if !strings.HasPrefix(strings.ToLower(name), "test"+strings.NewReplacer("-", "").Replace(s.name)) {
+		name += "-" + s.name // another pod of the test
+	}
+	pod := regexp.MustCompile(`"/[^"]*/([^"/]+\.tar)"`).ReplaceAllString(expand(s.name, "actor.tar", "/timeline", text), `"$1"`)
+	return writeRecording(filepath.Join(*recordTo, name+".txtar"), pod, events, time.Now())
 }
 
 // ctx ends with the test, and well before the timeout of go test.

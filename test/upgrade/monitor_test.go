@@ -36,9 +36,12 @@ func TestReplaceMonitor(t *testing.T) {
 	for _, step := range []struct{ what, dir string }{{"upgrade", next}, {"downgrade", current(t)}} {
 		h.upgrade(step.dir)
 		version := h.runsInstalledMonitor()
-		if out := h.MustRun("events"); !strings.Contains(out, "replaced by version "+version+", containers kept running") {
-			h.Errorf("after the %s, the events have no replacement by version %s:\n%s", step.what, version, out)
-		}
+		h.Await(func() error { // the daemon reports it after its own look at the programs
+			if out := h.MustRun("events"); !strings.Contains(out, "replaced by version "+version+", containers kept running") {
+				return fmt.Errorf("after the %s, the events have no replacement by version %s:\n%s", step.what, version, out)
+			}
+			return nil
+		})
 		h.probing(s)
 		h.check(l, names)
 		h.unchanged("after the "+step.what, names, before, events)
