@@ -165,7 +165,7 @@ func TestPage(t *testing.T) {
 	reading.Go(reading.URL("/#/logs?pod=web"))
 	reading.Await("document.querySelectorAll('.log > div').length > 3")
 	reading.Go(reading.URL("/#/host"))
-	reading.Await("document.querySelectorAll('meter').length === 1 && document.querySelector('main').innerText.includes('read-only socket')")
+	reading.Await("document.querySelectorAll('meter').length === 1 && document.body.innerText.includes('read-only socket')")
 	for name := range uiPods {
 		f.MustRun("delete", name, "--force")
 	}
