@@ -19,8 +19,10 @@ func (a *app) uiCommand() *cobra.Command {
 last exits, logs, and the disk and memory of the host. The page changes nothing. It works over the read-only socket.
 
 The page listens on a loopback address only. Its URL has a random token, without which nothing is shown. To reach it from
-another host, forward the port with ssh -L and the same port number. The command runs until Ctrl-C, or until no page was open
-for ` + fmt.Sprintf("%.0f minutes", ui.IdleTimeout.Minutes()) + `. It does not start a daemon that stops later.`,
+another host, forward the port with ssh -L and the same port number. If the daemon stops, the page waits for the next one, and
+starts none.
+
+The command runs until Ctrl-C, or until no page was open for ` + fmt.Sprintf("%.0f minutes", ui.IdleTimeout.Minutes()) + `.`,
 		Example: `  # Print the URL of the page
   podstead ui
 

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/podstead/podstead/test/internal/browser"
@@ -207,9 +208,14 @@ func attack(t *testing.T, b *browser.Browser, host string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cookies []string
+	var mu sync.Mutex
+	var cookies []string // those of the page
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		cookies = append(cookies, r.Header.Get("Cookie"))
+		if cookie := r.Header.Get("Cookie"); strings.Contains(cookie, "podstead-") {
+			mu.Lock()
+			cookies = append(cookies, cookie)
+			mu.Unlock()
+		}
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte("<!doctype html><title>attacker</title>"))
 	})}
@@ -227,10 +233,12 @@ func attack(t *testing.T, b *browser.Browser, host string) {
 		p.Close()
 	}
 	// A server on another port gets the cookie, which does not suffice without the key.
+	mu.Lock()
+	defer mu.Unlock()
+	if len(cookies) == 0 {
+		t.Error("the browser has sent the cookie to no other port")
+	}
 	for _, cookie := range cookies {
-		if cookie == "" {
-			continue
-		}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/api/host", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
