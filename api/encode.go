@@ -122,11 +122,9 @@ func manifestOf(p *spec.Pod) spec.Pod {
 	if m.OS == nil && hasStopSignal(p) {
 		m.OS = &spec.PodOS{Name: spec.Linux}
 	}
-	for _, list := range []*[]spec.Container{&m.InitContainers, &m.Containers, &m.EphemeralContainers} {
-		*list = slices.Clone(*list)
-		for i := range *list {
-			(*list)[i].Hash = ""
-		}
+	m.CloneContainers()
+	for c := range m.EveryContainer() {
+		c.Hash = ""
 	}
 	m.ConfigMaps, m.Secrets = slices.Clone(m.ConfigMaps), slices.Clone(m.Secrets)
 	for i := range m.ConfigMaps {

@@ -2,6 +2,7 @@ package probes
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -47,12 +48,7 @@ func (a *answers) remove(w *worker) {
 func (p *Prober) Answers(uid string) []Answer {
 	p.answers.mu.Lock()
 	defer p.answers.mu.Unlock()
-	list := make([]Answer, 0, len(p.answers.byPod[uid]))
-	for _, answer := range p.answers.byPod[uid] {
-		list = append(list, answer)
-	}
-	slices.SortFunc(list, func(a, b Answer) int {
+	return slices.SortedFunc(maps.Values(p.answers.byPod[uid]), func(a, b Answer) int {
 		return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.Kind, b.Kind))
 	})
-	return list
 }

@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -45,10 +46,7 @@ func (r Request) HTTP(ctx context.Context) (*http.Request, error) {
 	if err != nil {
 		u = &url.URL{Path: r.Path}
 	}
-	u.Scheme = "http"
-	if r.Scheme != "" {
-		u.Scheme = strings.ToLower(r.Scheme)
-	}
+	u.Scheme = strings.ToLower(cmp.Or(r.Scheme, "http"))
 	u.Host = net.JoinHostPort(r.Host, strconv.Itoa(r.Port))
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {

@@ -22,11 +22,7 @@ func (r *Runtime) Attach(ctx context.Context, uid string, ref lifecycle.Ref, req
 	if err != nil {
 		return nil, loadFailure(ctx, err)
 	}
-	info, err := record.Info(ctx, c)
-	if err != nil {
-		return nil, loadFailure(ctx, err)
-	}
-	return r.engine.Attach(ctx, info.SandboxID, request)
+	return r.engine.Attach(ctx, record.Info(ctx, c).SandboxID, request)
 }
 
 // loadFailure returns the failure of a container that could not be loaded.

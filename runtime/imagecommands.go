@@ -46,12 +46,9 @@ func (i *Images) Platform(text string) (string, error) { return i.store.Platform
 // SetVerification sets which images must be signed, see [image.Store.SetVerification].
 func (i *Images) SetVerification(p *signature.Policy) { i.store.SetVerification(p) }
 
-// Import adds the images of an archive, see [image.Store.Import] and, without keep, [image.Store.ImportUsed].
+// Import adds the images of an archive, see [image.Store.Import].
 func (i *Images) Import(ctx context.Context, r io.Reader, keep bool, signatures ...signature.Signature) ([]image.Image, error) {
-	if !keep {
-		return i.store.ImportUsed(engine.Context(ctx), r, signatures...)
-	}
-	return i.store.Import(engine.Context(ctx), r, signatures...)
+	return i.store.Import(engine.Context(ctx), r, keep, signatures...)
 }
 
 // SetFiles sets the archives in the image directories, see [image.Store.SetFiles].

@@ -3,17 +3,16 @@ package runtime
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/internal/guard"
+	"github.com/podstead/podstead/runtime/sandbox"
 )
 
 const (
@@ -33,6 +32,9 @@ const (
 
 	// logReportPause is the shortest time between two messages.
 	logReportPause = time.Minute
+
+	// maxNamedLogs bounds the containers in a message.
+	maxNamedLogs = 20
 
 	// abandonedLog is the age of a temporary file that its writer has left.
 	abandonedLog = time.Hour
@@ -149,21 +151,15 @@ func (b *logBound) Limit() (int64, error) {
 	if b.o.Max > 0 && !b.o.Memory {
 		return b.o.Max, nil
 	}
-	var stat unix.Statfs_t
-	for dir := b.o.Dir; ; dir = filepath.Dir(dir) {
-		err := unix.Statfs(dir, &stat)
-		if errors.Is(err, fs.ErrNotExist) && dir != "/" {
-			continue // created with the first log
-		}
-		if err != nil {
-			return 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
-		}
-		limit := min(disk.BlockBytes(&stat, stat.Blocks)/defaultLogPart, defaultLogMax)
-		if b.o.Max > 0 {
-			limit = min(limit, b.o.Max)
-		}
-		return limit, nil
+	stat, err := sandbox.FileSystem(b.o.Dir) // created with the first log
+	if err != nil {
+		return 0, err
 	}
+	limit := min(disk.BlockBytes(&stat, stat.Blocks)/defaultLogPart, defaultLogMax)
+	if b.o.Max > 0 {
+		limit = min(limit, b.o.Max)
+	}
+	return limit, nil
 }
 
 // rotatedLogs returns the rotated files and abandoned temporary ones, the oldest first.
@@ -220,25 +216,14 @@ func (b *logBound) report(ctx context.Context, used, limit int64) {
 	}
 	b.reported = time.Now()
 	if b.removed.Files > 0 {
+		names := slices.Sorted(maps.Keys(b.removed.Containers))
 		b.o.Log.LogAttrs(ctx, slog.LevelWarn, "removed the oldest logs: the logs of all containers exceed containerLog.totalMaxSize",
 			slog.Int("files", b.removed.Files), slog.Int64("bytes", b.removed.Bytes), slog.Int64("limit", limit), slog.Int64("used", used),
-			slog.Any("containers", sortedKeys(b.removed.Containers)))
+			slog.Any("containers", names[:min(len(names), maxNamedLogs)]))
 		b.removed = removedLogs{}
 	}
 	if used > limit {
 		b.o.Log.LogAttrs(ctx, slog.LevelWarn, "logs exceed containerLog.totalMaxSize: the rest is the current logs of running containers",
 			slog.Int64("limit", limit), slog.Int64("used", used))
 	}
-}
-
-// maxNamedLogs bounds the containers in a message.
-const maxNamedLogs = 20
-
-func sortedKeys(set map[string]bool) []string {
-	var list []string
-	for key := range set {
-		list = append(list, key)
-	}
-	slices.Sort(list)
-	return list[:min(len(list), maxNamedLogs)]
 }

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"cmp"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,11 +58,7 @@ func (l *logLosses) report(limit int64, report func(LogLoss) bool) {
 	if report == nil || len(l.byContainer) == 0 || time.Since(l.reported) < lossPause {
 		return
 	}
-	keys := make([]string, 0, len(l.byContainer))
-	for key := range l.byContainer {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b string) int {
+	keys := slices.SortedFunc(maps.Keys(l.byContainer), func(a, b string) int {
 		return cmp.Or(cmp.Compare(l.byContainer[b].Bytes, l.byContainer[a].Bytes), strings.Compare(a, b))
 	})
 	for _, key := range keys[:min(len(keys), maxLosses)] {

@@ -3,8 +3,6 @@ package runtime
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/podstead/podstead/runtime/volume"
 )
@@ -16,16 +14,7 @@ import (
 // It returns the directories by their resolved paths, also those before an error.
 func isolateMounts(dirs ...string) (unbindable []string, err error) {
 	for _, dir := range dirs {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return unbindable, err
-		}
-		real, err := filepath.EvalSymlinks(dir) // the kernel lists mounts by their resolved paths
-		if err == nil {
-			real, err = filepath.Abs(real)
-		}
-		if err == nil {
-			err = volume.EnsureUnbindable(real)
-		}
+		real, err := volume.EnsureUnbindable(dir)
 		if err != nil {
 			return unbindable, fmt.Errorf("isolate mounts of pods: %w", err)
 		}

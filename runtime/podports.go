@@ -3,14 +3,13 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/namespace"
+	"github.com/podstead/podstead/runtime/network"
 )
 
 // This file connects to ports of pods from the network namespace of the pod, so that also servers on its loopback interface are
@@ -18,20 +17,13 @@ import (
 
 // dialLoopback connects to a TCP port of the loopback interface in the network namespace at a path, with IPv4 and then with IPv6. An empty
 // path is the network of the host.
-func dialLoopback(ctx context.Context, path string, port uint16) (net.Conn, error) {
-	if path == "" {
-		return dialIn(ctx, port)
-	}
-	f, err := os.Open(path)
+func dialLoopback(ctx context.Context, path string, port uint16) (conn net.Conn, err error) {
+	n, err := network.OpenNamespace(path)
 	if err != nil {
-		return nil, fmt.Errorf("open network namespace: %w", err)
+		return nil, err
 	}
-	defer f.Close()
-	var conn net.Conn
-	err = namespace.OnOwnThread(func() error {
-		if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("enter network namespace: %w", err)
-		}
+	defer n.Close()
+	err = n.Do(func() (err error) {
 		conn, err = dialIn(ctx, port)
 		return err
 	})

@@ -77,17 +77,11 @@ type Runtime struct {
 
 	unbindable []string // directories that contain the mounts of pods
 
-	cleared clearings
+	cleared receiver[clearing]
 
-	monitorReports *monitorReports
+	monitorReports *receiver[engine.MonitorReport]
 
 	lossReport atomic.Pointer[func(LogLoss)] // see OnLogsRemoved
-}
-
-// OnCleared sets the function that receives what was killed and removed in the cgroup of a pod because it belonged to none of the pod's
-// containers. The function is called at once with what was found at the start.
-func (r *Runtime) OnCleared(report func(uid string, cleared podcgroup.Cleared)) {
-	r.cleared.receive(report)
 }
 
 // OnLogsRemoved sets the function that receives what containers lose because of [Options.LogTotalMaxSize], at a bounded rate.

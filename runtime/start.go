@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
-	reports := &monitorReports{}
+	reports := &receiver[engine.MonitorReport]{maxEarly: maxEarlyMonitorReports}
 	e, err := engine.Start(ctx, engine.Options{
 		Root:          o.dirs().Engine(),
 		State:         o.dirs().EngineRun(),
@@ -116,7 +115,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 		Log: r.log,
 	})
 	r.garbage = container.NewLayerCollector(r.engine.CollectGarbage, container.Layers{
-		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
+		Snapshots: r.client.SnapshotService(snapshotter), Dir: r.engine.LayerDir(snapshotter),
 	}, r.log)
 	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
 	remaps := sandbox.CanRemap(ctx, r.client, snapshotter, r.log)
@@ -142,7 +141,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.sandboxes = sandbox.New(sandbox.Config{
 		Client: r.client, Engine: r.engine, Dirs: r.dirs, Cgroups: r.cgroups, Host: r.host, PidsLimit: r.opts.PidsLimit,
 		Exits: r.exits, Etc: r.etc, Volumes: r.volumes, Users: r.users, Network: r.network, Index: r.index, Locks: &r.podLocks,
-		Evictions: evictions, Cleared: r.cleared.add,
+		Evictions: evictions, Cleared: r.addCleared,
 	})
 	r.containers = container.New(container.Config{
 		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,

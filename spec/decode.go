@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -34,14 +35,7 @@ type entry struct {
 // fieldSet maps the keys of a table to the indexes of the struct's fields.
 type fieldSet map[string]int
 
-func (s fieldSet) names() []string {
-	names := make([]string, 0, len(s))
-	for name := range s {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (s fieldSet) names() []string { return slices.Sorted(maps.Keys(s)) }
 
 // fieldsOf returns the keys that the table of a struct type can have.
 func fieldsOf(t reflect.Type) fieldSet {

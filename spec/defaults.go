@@ -74,7 +74,7 @@ func (d *defaulter) run(fileName string) {
 	if slices.Contains(clusterDNS, p.DNSPolicy) {
 		p.DNSPolicy = DNSDefault
 	}
-	for c := range p.everyContainer() {
+	for c := range p.EveryContainer() {
 		d.container(c)
 	}
 	if p.Update != nil {

@@ -29,7 +29,7 @@ func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 	v := &validator{decoder: d, pod: &extended, root: root, hasEnvFiles: true}
 	v.collect()
 	v.ephemeral(c)
-	problems = append(append(problems, d.problems...), unsupportedBelow(root, "containers[]")...).in(file)
+	problems = append(problems, d.problems...).in(file)
 	if len(problems.Errors()) > 0 {
 		return nil, problems
 	}
@@ -63,8 +63,7 @@ func targetContainer(root *node, pod *Pod) (target string, problems Problems) {
 // ephemeral checks an ephemeral container. It runs once, at any phase of the
 // pod, so it has none of the fields that others depend on.
 func (v *validator) ephemeral(c *Container) {
-	v.required(c, "name", c.Name == "")
-	v.name(&c.Name, dnsLabel)
+	v.requiredName(c, "name", &c.Name, dnsLabel)
 	v.container(c, &[]ContainerPort{})
 	for _, field := range []any{
 		&c.Ports, &c.Resources, &c.LivenessProbe, &c.ReadinessProbe, &c.StartupProbe, &c.Lifecycle,

@@ -8,7 +8,7 @@ import (
 
 // Container returns the init, app or ephemeral container with a name, or nil. The result points into the pod.
 func (p *Pod) Container(name string) *Container {
-	for c := range p.everyContainer() {
+	for c := range p.EveryContainer() {
 		if c.Name == name {
 			return c
 		}
@@ -22,7 +22,7 @@ func (p *Pod) ArchivesOf(c *Container) []string {
 }
 
 // Mounted returns the pod with those of its volumes only that a container mounts. As in the kubelet, no other volume is set up.
-func (p *Pod) Mounted() *Pod { return p.withVolumes(p.everyContainer()) }
+func (p *Pod) Mounted() *Pod { return p.withVolumes(p.EveryContainer()) }
 
 // HasContent reports whether the content of a volume may change while the pod runs, with that of config maps, secrets and fields.
 func (p *Pod) HasContent() bool {

@@ -56,7 +56,7 @@ func (l *linter) run() {
 	for i := range l.pod.InitContainers {
 		l.startupOrder(i)
 	}
-	for c := range l.pod.ownContainers() {
+	for c := range l.pod.OwnContainers() {
 		l.livenessBeforeStart(c)
 		l.livenessWithoutRestart(c)
 		for _, p := range []*Probe{c.LivenessProbe, c.StartupProbe} {

@@ -115,7 +115,7 @@ func (l *linter) memoryVolumes() {
 func (l *linter) writable(volume string) (limit Quantity, what string) {
 	var writers []string
 	var own []string // the limits of those that have one
-	for c := range l.pod.ownContainers() {
+	for c := range l.pod.OwnContainers() {
 		if !slices.ContainsFunc(c.VolumeMounts, func(m VolumeMount) bool { return m.Name == volume && !m.ReadOnly }) {
 			continue
 		}

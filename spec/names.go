@@ -12,7 +12,7 @@ func (p *Pod) ConfigMapNames() map[string]bool {
 	for i := range p.ConfigMaps {
 		names.add(p.ConfigMaps[i].Name, false)
 	}
-	for c := range p.everyContainer() {
+	for c := range p.EveryContainer() {
 		for _, from := range c.EnvFrom {
 			if ref := from.ConfigMapRef; ref != nil {
 				names.add(ref.Name, ref.Optional)
@@ -44,7 +44,7 @@ func (p *Pod) SecretNames() map[string]bool {
 	for i := range p.Secrets {
 		names.add(p.Secrets[i].Name, false)
 	}
-	for c := range p.everyContainer() {
+	for c := range p.EveryContainer() {
 		for _, from := range c.EnvFrom {
 			if ref := from.SecretRef; ref != nil {
 				names.add(ref.Name, ref.Optional)

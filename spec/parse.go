@@ -85,7 +85,7 @@ func parse(file string, data []byte, refuse func(*node) Problems, o Options) (*P
 
 func (d *decoder) hashes(root *node, pod *Pod) {
 	pod.Hash = hash(root)
-	for c := range pod.everyContainer() {
+	for c := range pod.EveryContainer() {
 		c.Hash = hash(d.at[c])
 	}
 }

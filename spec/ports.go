@@ -53,7 +53,7 @@ func (p *Pod) runsAlone(c *Container) bool {
 // takenAfter reports whether a container that starts after an init container, or a sidecar, has its host port.
 func (p *Pod) takenAfter(c *Container, port ContainerPort) bool {
 	after := false
-	for other := range p.everyContainer() {
+	for other := range p.EveryContainer() {
 		if other != c && (after || other.IsSidecar()) && slices.ContainsFunc(other.Ports, port.Overlaps) {
 			return true
 		}

@@ -34,7 +34,7 @@ func (p *Pod) QOS() QOSClass {
 	lists := []Resources{p.Resources}
 	if !p.hasOwnResources() {
 		lists = nil
-		for c := range p.ownContainers() {
+		for c := range p.OwnContainers() {
 			lists = append(lists, c.Resources)
 		}
 	}
@@ -68,8 +68,8 @@ func noneSet(lists []Resources) bool {
 // hasOwnResources reports whether the pod has pod-level resources.
 func (p *Pod) hasOwnResources() bool { return len(p.Resources.Requests)+len(p.Resources.Limits) > 0 }
 
-// ownContainers yields the init containers, then the containers. Ephemeral containers cannot have resources.
-func (p *Pod) ownContainers() iter.Seq[*Container] {
+// OwnContainers yields the init containers, then the containers. Ephemeral containers cannot have resources.
+func (p *Pod) OwnContainers() iter.Seq[*Container] {
 	return func(yield func(*Container) bool) {
 		for _, list := range [][]Container{p.InitContainers, p.Containers} {
 			for i := range list {
@@ -143,7 +143,7 @@ func (p *Pod) LimitFields(name string) []string {
 // limit. Zero means no limit (kubelet: ResourceConfigForPod).
 func (p *Pod) Bound(name string) Quantity {
 	if _, own := p.Resources.Limits[name]; !own {
-		for c := range p.ownContainers() {
+		for c := range p.OwnContainers() {
 			if limit := c.Resources.Limits[name]; limit.Sign() <= 0 {
 				return Quantity{}
 			}
@@ -200,7 +200,7 @@ func (p *Pod) defaultPodRequests() {
 // requests reports whether the pod or a container sets a request of a resource, including 0.
 func (p *Pod) requests(name string) bool {
 	_, set := p.Resources.Requests[name]
-	for c := range p.ownContainers() {
+	for c := range p.OwnContainers() {
 		_, asks := c.Resources.Requests[name]
 		set = set || asks
 	}

@@ -1,6 +1,9 @@
 package spec
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Pod is a pod file. It has the fields of metadata and spec of a Kubernetes Pod in one table.
 //
@@ -394,8 +397,8 @@ type Resources struct {
 // ResourceList holds quantities by resource name.
 type ResourceList map[string]Quantity
 
-// everyContainer yields the init containers, the app containers and the ephemeral containers.
-func (p *Pod) everyContainer() iter.Seq[*Container] {
+// EveryContainer yields the init containers, the app containers and the ephemeral containers.
+func (p *Pod) EveryContainer() iter.Seq[*Container] {
 	return func(yield func(*Container) bool) {
 		for _, list := range [][]Container{p.InitContainers, p.Containers, p.EphemeralContainers} {
 			for i := range list {
@@ -405,4 +408,10 @@ func (p *Pod) everyContainer() iter.Seq[*Container] {
 			}
 		}
 	}
+}
+
+// CloneContainers replaces the lists of containers by copies, so that a change of one does not affect the pod that this one is a copy of.
+func (p *Pod) CloneContainers() {
+	p.InitContainers, p.Containers = slices.Clone(p.InitContainers), slices.Clone(p.Containers)
+	p.EphemeralContainers = slices.Clone(p.EphemeralContainers)
 }

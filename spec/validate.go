@@ -177,6 +177,12 @@ func (v *validator) name(field *string, rule func(string) []string) {
 	}
 }
 
+// requiredName reports that a table has no name in a field, or one that a rule does not allow.
+func (v *validator) requiredName(table any, key string, field *string, rule func(string) []string) {
+	v.required(table, key, *field == "")
+	v.name(field, rule)
+}
+
 // withoutExample removes the example and the regular expression from a message
 // of the library.
 func withoutExample(message string) string {

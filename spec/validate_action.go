@@ -60,8 +60,7 @@ func (v *validator) httpGet(c *Container, h *HTTPGetAction) {
 	oneOf(v, &h.Scheme, "HTTP", "HTTPS")
 	for i := range h.HTTPHeaders {
 		header := &h.HTTPHeaders[i]
-		v.required(header, "name", header.Name == "")
-		v.name(&header.Name, validation.IsHTTPHeaderName)
+		v.requiredName(header, "name", &header.Name, validation.IsHTTPHeaderName)
 		if strings.ContainsAny(header.Value, "\r\n") {
 			v.bad(&header.Value, "must not contain line breaks")
 		}

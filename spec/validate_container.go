@@ -28,9 +28,8 @@ func (v *validator) containers() {
 	v.required(p, "containers", len(p.Containers) == 0)
 	names := unique{}
 	var hostPorts []ContainerPort // of the preceding containers that run at the same time
-	for c := range p.everyContainer() {
-		v.required(c, "name", c.Name == "")
-		v.name(&c.Name, dnsLabel)
+	for c := range p.EveryContainer() {
+		v.requiredName(c, "name", &c.Name, dnsLabel)
 		if c.Name != "" && names.seen(c.Name) {
 			v.duplicate(&c.Name, c.Name)
 		}
@@ -124,8 +123,7 @@ func (v *validator) environment(c *Container) {
 	names := unique{}
 	for i := range c.Env {
 		e := &c.Env[i]
-		v.required(e, "name", e.Name == "")
-		v.name(&e.Name, validation.IsRelaxedEnvVarName)
+		v.requiredName(e, "name", &e.Name, validation.IsRelaxedEnvVarName)
 		if e.Name != "" && names.seen(e.Name) {
 			v.warn(&e.Name, "hides previous definition of %s", quote(e.Name))
 		}
@@ -143,8 +141,7 @@ func (v *validator) environment(c *Container) {
 		v.name(&from.Prefix, validation.IsRelaxedEnvVarName)
 		for _, ref := range []*EnvReference{from.ConfigMapRef, from.SecretRef} {
 			if ref != nil {
-				v.required(ref, "name", ref.Name == "")
-				v.name(&ref.Name, dnsSubdomain)
+				v.requiredName(ref, "name", &ref.Name, dnsSubdomain)
 			}
 		}
 	}
@@ -167,10 +164,8 @@ func (v *validator) valueFrom(s *EnvVarSource) {
 }
 
 func (v *validator) keyRef(ref *KeyRef, inline map[string][]string) {
-	v.required(ref, "name", ref.Name == "")
-	v.name(&ref.Name, dnsSubdomain)
-	v.required(ref, "key", ref.Key == "")
-	v.name(&ref.Key, validation.IsConfigMapKey)
+	v.requiredName(ref, "name", &ref.Name, dnsSubdomain)
+	v.requiredName(ref, "key", &ref.Key, validation.IsConfigMapKey)
 	v.key(&ref.Key, v.keysOf(inline, ref.Name, ref.Optional))
 }
 
@@ -224,7 +219,7 @@ func (v *validator) resourceFieldRef(ref *ResourceFieldRef) {
 		return
 	}
 	var known []string
-	for c := range v.pod.everyContainer() {
+	for c := range v.pod.EveryContainer() {
 		known = append(known, c.Name)
 	}
 	if !slices.Contains(known, ref.ContainerName) {

@@ -50,8 +50,7 @@ func (v *validator) metadata() {
 	if v.root.child("name") == nil {
 		v.defaultName()
 	} else {
-		v.required(p, "name", p.Name == "")
-		v.name(&p.Name, dnsSubdomain)
+		v.requiredName(p, "name", &p.Name, dnsSubdomain)
 		v.reserved(&p.Name)
 	}
 	v.profileAnnotations()
@@ -141,13 +140,11 @@ func (v *validator) podFields() {
 	v.backoff(p.RestartBackoff)
 	for i := range p.ReadinessGates {
 		gate := &p.ReadinessGates[i]
-		v.required(gate, "conditionType", gate.ConditionType == "")
-		v.name(&gate.ConditionType, qualifiedName)
+		v.requiredName(gate, "conditionType", &gate.ConditionType, qualifiedName)
 	}
 	for i := range p.ImagePullSecrets {
 		ref := &p.ImagePullSecrets[i]
-		v.required(ref, "name", ref.Name == "")
-		v.name(&ref.Name, dnsSubdomain)
+		v.requiredName(ref, "name", &ref.Name, dnsSubdomain)
 	}
 	v.serviceAccount()
 	v.operatingSystem()
@@ -278,8 +275,7 @@ func (v *validator) inlineObjects() {
 }
 
 func (v *validator) inlineObject(table any, name *string, names unique) {
-	v.required(table, "name", *name == "")
-	v.name(name, dnsSubdomain)
+	v.requiredName(table, "name", name, dnsSubdomain)
 	if *name != "" && names.seen(*name) {
 		v.duplicate(name, *name)
 	}

@@ -61,7 +61,7 @@ func (v *validator) podResources() {
 		case limited && limit.Cmp(aggregate) < 0:
 			v.invalid(entry{&own.Limits, name}, limit.String(), tooLow)
 		}
-		for c := range v.pod.ownContainers() {
+		for c := range v.pod.OwnContainers() {
 			if own := c.Resources.Limits[name]; limited && own.Cmp(limit) > 0 {
 				v.invalid(entry{&c.Resources.Limits, name}, own.String(), "must be less than or equal to pod limits of "+limit.String())
 			}

@@ -10,8 +10,7 @@ func (v *validator) volumes() {
 	names := unique{}
 	for i := range v.pod.Volumes {
 		vol := &v.pod.Volumes[i]
-		v.required(vol, "name", vol.Name == "")
-		v.name(&vol.Name, dnsLabel)
+		v.requiredName(vol, "name", &vol.Name, dnsLabel)
 		if vol.Name != "" && names.seen(vol.Name) {
 			v.duplicate(&vol.Name, vol.Name)
 		}
@@ -32,17 +31,14 @@ func (v *validator) volumeSource(vol *Volume) {
 		v.hostPath(s)
 	}
 	if s := vol.PersistentVolumeClaim; s != nil {
-		v.required(s, "claimName", s.ClaimName == "")
-		v.name(&s.ClaimName, dnsSubdomain)
+		v.requiredName(s, "claimName", &s.ClaimName, dnsSubdomain)
 	}
 	if s := vol.ConfigMap; s != nil {
-		v.required(s, "name", s.Name == "")
-		v.name(&s.Name, dnsSubdomain)
+		v.requiredName(s, "name", &s.Name, dnsSubdomain)
 		v.keyFiles(s.Items, s.DefaultMode, v.keysOf(v.configMaps, s.Name, s.Optional), unique{})
 	}
 	if s := vol.Secret; s != nil {
-		v.required(s, "secretName", s.SecretName == "")
-		v.name(&s.SecretName, dnsSubdomain)
+		v.requiredName(s, "secretName", &s.SecretName, dnsSubdomain)
 		v.keyFiles(s.Items, s.DefaultMode, v.keysOf(v.secrets, s.SecretName, s.Optional), unique{})
 	}
 	if s := vol.Projected; s != nil {
@@ -90,8 +86,7 @@ func (v *validator) projected(s *ProjectedVolume) {
 }
 
 func (v *validator) keyProjection(k *KeyProjection, inline map[string][]string, paths unique) {
-	v.required(k, "name", k.Name == "")
-	v.name(&k.Name, dnsSubdomain)
+	v.requiredName(k, "name", &k.Name, dnsSubdomain)
 	v.keyFiles(k.Items, nil, v.keysOf(inline, k.Name, k.Optional), paths)
 }
 

@@ -111,10 +111,7 @@ func (s *Supervisor) reserve(pod *spec.Pod, owner state.Owner, before []lifecycl
 		return &NameTakenError{Name: pod.Name, Holder: "it is not supervised: " + p.why}
 	}
 	if l, taken := s.pods[pod.Name]; taken {
-		return &NameTakenError{
-			Name: pod.Name, Holder: holder(l, pod), File: fileOf(l),
-			Stopping: stoppingOf(l, pod), Terminated: terminatedOf(l, pod), Different: different(l, pod),
-		}
+		return nameTaken(l, pod)
 	}
 	refusals = append(refusals, s.conflicts(pod, allocatable)...)
 	if len(refusals) > 0 {
@@ -148,20 +145,23 @@ func (s *Supervisor) startLoop(p state.Pod, prepare initialize) *loop {
 		handled()
 	})
 	s.loops.Go(func() {
-		removed := l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }})
-		if !removed {
-			return
+		if l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }}) {
+			s.forgetLoop(l)
 		}
-		s.mu.Lock()
-		delete(s.pods, p.Pod.Name)
-		final := *l.snapshot.Load()
-		if watched := s.sessions[final.Owner.Session]; watched != nil && final.Owner.Process.Running() {
-			watched.final[final.Facts.UID] = final
-		}
-		s.mu.Unlock()
-		s.notify()
 	})
 	return l
+}
+
+// forgetLoop removes a pod after its last turn. Its large stack frame is not part of the stack that each pod keeps.
+func (s *Supervisor) forgetLoop(l *loop) {
+	s.mu.Lock()
+	delete(s.pods, l.name)
+	final := *l.snapshot.Load()
+	if watched := s.sessions[final.Owner.Session]; watched != nil && final.Owner.Process.Running() {
+		watched.final[final.Facts.UID] = final
+	}
+	s.mu.Unlock()
+	s.notify()
 }
 
 func newLoop(sh *shared, p state.Pod, changed func()) *loop {

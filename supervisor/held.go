@@ -151,12 +151,29 @@ func (s *Supervisor) release(h *heldPod) bool {
 
 func (h *heldPod) newer() bool { return h.snapshot.Status.Reason == lifecycle.ReasonNewerState }
 
-// holder describes the pod that has a name, for the [NameTakenError] of a new pod.
-func holder(l *loop, pod *spec.Pod) string {
+// nameTaken returns why a new pod cannot have its name, which the loop has; nil: the name is reserved for a pod that is being created.
+func nameTaken(l *loop, pod *spec.Pod) *NameTakenError {
 	if l == nil {
-		return "it is being created"
+		return &NameTakenError{Name: pod.Name, Holder: "it is being created"}
 	}
 	p := l.snapshot.Load()
+	e := &NameTakenError{
+		Name: pod.Name, Holder: holder(p, pod), File: p.Owner.File, Different: p.Pod.Hash != pod.Hash || p.Pod.Dir != pod.Dir,
+	}
+	running := p.Owner.Process.Running()
+	lost := p.Owner.Session != "" && !p.Owner.Keep && !running // a pod that its client keeps is not deleted
+	if !e.Different && !p.Facts.Stop.Requested.IsZero() && (p.Facts.Stop.Delete || lost) {
+		e.Stopping = p.Facts.UID
+	}
+	// The file may have changed since: the next run of it replaces the pod, as a job does that a timer runs every night.
+	if p.Owner.Keep && !running && p.AtRest && p.Status.Phase.Terminal() && p.Pod.Dir == pod.Dir {
+		e.Terminated = p.Facts.UID
+	}
+	return e
+}
+
+// holder describes the pod that has a name, for the [NameTakenError] of a new pod.
+func holder(p *Snapshot, pod *spec.Pod) string {
 	text := "created earlier"
 	if p.Owner.By != "" {
 		text = "created by " + p.Owner.String()
@@ -191,48 +208,4 @@ func containersOf(pod *spec.Pod) string {
 		noun = "containers "
 	}
 	return noun + strings.Join(list, ", ")
-}
-
-// different reports whether the existing pod is of a different file.
-func different(l *loop, pod *spec.Pod) bool {
-	if l == nil {
-		return false
-	}
-	p := l.snapshot.Load()
-	return p.Pod.Hash != pod.Hash || p.Pod.Dir != pod.Dir
-}
-
-// fileOf returns the file in the pods directory that the existing pod follows; empty: it follows none.
-func fileOf(l *loop) string {
-	if l == nil {
-		return ""
-	}
-	return l.snapshot.Load().Owner.File
-}
-
-// stoppingOf returns the UID of the existing pod if it is of the same file, is being stopped and will be deleted: because this was
-// requested, or because it has lost its client. A pod that its client keeps is not deleted.
-func stoppingOf(l *loop, pod *spec.Pod) string {
-	if l == nil {
-		return ""
-	}
-	p := l.snapshot.Load()
-	lost := p.Owner.Session != "" && !p.Owner.Keep && !p.Owner.Process.Running()
-	if different(l, pod) || p.Facts.Stop.Requested.IsZero() || !p.Facts.Stop.Delete && !lost {
-		return ""
-	}
-	return p.Facts.UID
-}
-
-// terminatedOf returns the UID of the existing pod if it has terminated, and was kept by a session that has ended. The file may have
-// changed since: the next run of it replaces the pod, as a job does that a timer runs every night.
-func terminatedOf(l *loop, pod *spec.Pod) string {
-	if l == nil {
-		return ""
-	}
-	p := l.snapshot.Load()
-	if !p.Owner.Keep || p.Owner.Process.Running() || !p.AtRest || !p.Status.Phase.Terminal() || p.Pod.Dir != pod.Dir {
-		return ""
-	}
-	return p.Facts.UID
 }

@@ -74,7 +74,11 @@ func (l *loop) run(ctx context.Context, first startup) (removed bool) {
 	})
 	defer func() {
 		stop()
-		l.writeLast(removed)
+		if removed {
+			l.writer.Drop()
+		} else {
+			l.writer.Put(l.state(l.shared.now()))
+		}
 		stopWriting()
 		writer.Wait()
 		if removed {
@@ -87,17 +91,6 @@ func (l *loop) run(ctx context.Context, first startup) (removed bool) {
 			return removed
 		}
 	}
-}
-
-// writeLast schedules the last write of the state. Its frame on the stack is large, and not kept while the pod runs.
-//
-//go:noinline
-func (l *loop) writeLast(removed bool) {
-	if removed {
-		l.writer.Drop()
-		return
-	}
-	l.writer.Put(l.state(l.shared.now()))
 }
 
 // runUntilPanic takes turns until the pod is removed, ctx ends, or a turn panics, and then ends all effects. A panic may lose what the
@@ -164,8 +157,11 @@ func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 	}
 }
 
-// handle handles one message.
+// handle handles one message, unless it is of a watch that was stopped.
 func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
+	if w, ok := m.(interface{ stale() bool }); ok && w.stale() {
+		return
+	}
 	switch m := m.(type) {
 	case startup:
 		m.prepare(now)
@@ -179,38 +175,26 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 	case pullProgress:
 		recordPull(l.pulling, m, l.events.At(l.facts, now))
 	case containerExited:
-		if !m.stale() {
-			l.engineAnswered(now)
-			l.fold(m.event(now), now)
-		}
+		l.engineAnswered(now)
+		l.fold(m.event(now), now)
 	case sandboxEnded:
-		if !m.stale() {
-			l.engineAnswered(now)
-			l.fold(m.event(now), now)
-		}
+		l.engineAnswered(now)
+		l.fold(m.event(now), now)
 	case shimChanged:
-		if !m.stale() {
-			if kind, changed := l.health.shim(m); changed {
-				l.emit(now, kind, "", nil)
-			}
+		if kind, changed := l.health.shim(m); changed {
+			l.emit(now, kind, "", nil)
 		}
 	case volumesChanged:
-		if !m.stale() {
-			if kind, f, changed := l.health.volumes(m.why); changed {
-				l.emit(now, kind, "", f)
-				l.dirty = true // the next supervisor does not report it again
-			}
+		if kind, f, changed := l.health.volumes(m.why); changed {
+			l.emit(now, kind, "", f)
+			l.dirty = true // the next supervisor does not report it again
 		}
 	case probeEvents:
-		if !m.stale() {
-			for _, e := range m.events {
-				l.fold(e, now)
-			}
+		for _, e := range m.events {
+			l.fold(e, now)
 		}
 	case waitReport:
-		if !m.stale() {
-			l.fold(m.event(now), now)
-		}
+		l.fold(m.event(now), now)
 	case heartbeat:
 		close(m)
 	case stateWritten:

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -52,15 +53,7 @@ func shutdownOrder(pods []Snapshot) (idle, order []Snapshot) {
 			order = append(order, p)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b Snapshot) int {
-		if x, y := a.Facts.Sandbox.Ready, b.Facts.Sandbox.Ready; x != y {
-			if y.Before(x) {
-				return -1
-			}
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b Snapshot) int { return cmp.Compare(b.Facts.Sandbox.Ready.Mono, a.Facts.Sandbox.Ready.Mono) })
 	return idle, order
 }
 

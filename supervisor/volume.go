@@ -100,16 +100,9 @@ func (s *Supervisor) volumeUsers() map[string][]string {
 			}
 		}
 	}
-	s.mu.Lock()
-	for _, pod := range s.adding { // before the running pods: a pod is in at least one of the two
+	for _, pod := range s.Planned() { // before the running pods: a pod is in at least one of the two
 		add(pod)
 	}
-	for _, r := range s.changing {
-		if r.needed != nil {
-			add(r.needed)
-		}
-	}
-	s.mu.Unlock()
 	for _, p := range s.Pods() {
 		add(p.Pod)
 	}

@@ -76,7 +76,6 @@ Exit codes: 0 done, 1 failure, with --wait also if a pod failed, 2 a file is inv
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.apply(cmd, append(args, f.files...), &f) },
 	}
-	cmd.Flags().SortFlags = false
 	fileFlag(cmd, &f.files)
 	f.waitFlags(cmd)
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "delete pods of the pods directory that the files do not define")
@@ -97,7 +96,6 @@ Exit codes: 0 done, 1 failure, also if a pod exists, 2 a file is invalid, 5 time
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.apply(cmd, append(args, f.files...), &f) },
 	}
-	cmd.Flags().SortFlags = false
 	fileFlag(cmd, &f.files)
 	f.waitFlags(cmd)
 	lossFlags(cmd, &f.spec, "v")

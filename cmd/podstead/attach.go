@@ -52,7 +52,6 @@ command returns 128 plus the number of the signal, such as 130 for Ctrl-C.`,
 		ValidArgsFunction: a.completeOnePod,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.attach(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVarP(&f.container, "container", "c", "", "`name` of the container (default: see above)")
 	_ = cmd.RegisterFlagCompletionFunc("container", a.completeContainers)
 	f.streams.flags(cmd)

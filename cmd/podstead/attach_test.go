@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/podstead/podstead/api"
@@ -40,11 +39,12 @@ func newAttachHost(t *testing.T) *testHost {
 	dir, server := newAttachServer(t)
 	open := func(ctx context.Context, _ string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error) {
 		c := attach.NewContainer(attach.Options{})
-		out := c.Copy(strings.NewReader("output of "+ref.Container+"\n"), attach.Stdout)
+		out := c.Output(attach.Stdout)
 		r.Container, r.Stdin = ref.Container, false
 		server.Add(r.Container, c)
 		s, err := attach.Open(ctx, dir, r)
-		_, _ = io.Copy(io.Discard, struct{ io.Reader }{out})
+		_, _ = io.WriteString(out, "output of "+ref.Container+"\n")
+		_ = out.Close()
 		c.Exited(3)
 		return s, err
 	}

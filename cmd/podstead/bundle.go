@@ -51,7 +51,6 @@ damaged or missing. Values of config maps and secrets are not printed.`,
 		ValidArgsFunction: completeBundles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.listBundle(cmd, args[0], format) },
 	}
-	cmd.Flags().SortFlags = false
 	formats(cmd, &format, "json", "yaml")
 	return cmd
 }
@@ -154,7 +153,6 @@ Temporary files are written beside the bundle. They need as much space as the im
 			return a.createBundle(cmd, append(args, f.files...), &f)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	fileFlag(cmd, &f.files)
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "`file` to write (required)")
 	platformFlag(cmd, &f.platform, "`platform` of the images, such as linux/arm64 (default that of the host)")
@@ -272,7 +270,6 @@ Exit codes: 0 done, 1 failure, 2 the bundle has an invalid pod file, 5 timeout.`
 		ValidArgsFunction: completeBundles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.applyBundle(cmd, args[0], &f) },
 	}
-	cmd.Flags().SortFlags = false
 	f.waitFlags(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "verify the bundle and print what would change, and change nothing")
 	levelFlag(cmd, &f.level)

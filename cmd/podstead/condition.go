@@ -47,7 +47,6 @@ its status, also when the daemon restarts, until it is set again or the pod is d
 			return a.setCondition(cmd, args, q)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&reason, "reason", "", "`reason` of the status, one word in CamelCase")
 	cmd.Flags().StringVar(&q.Message, "message", "", "`text` that explains the status")
 	return cmd

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 )
@@ -123,9 +122,7 @@ func (a *app) convert(cmd *cobra.Command, paths []string, o spec.Options, short 
 			problems = append(problems, found.Errors()...)
 		}
 	}
-	for _, p := range problems {
-		a.problem(api.Problem(p))
-	}
+	a.problems(problems)
 	if text == nil {
 		return invalidFiles(nil)
 	}
@@ -172,9 +169,7 @@ func (a *app) convertForCluster(cmd *cobra.Command, paths []string, o spec.Optio
 		files = append(files, spec.InputFile{Name: path, Text: text})
 	}
 	text, problems := o.Manifests(files, secrets)
-	for _, p := range problems {
-		a.problem(api.Problem(p))
-	}
+	a.problems(problems)
 	if text == nil {
 		return invalidFiles(nil)
 	}

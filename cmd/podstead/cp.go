@@ -42,7 +42,6 @@ caller, and no setuid bit.`,
 		ValidArgsFunction: a.completeCopy,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.cp(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVarP(&f.container, "container", "c", "", "`name` of the container (default the first one of the pod)")
 	_ = cmd.RegisterFlagCompletionFunc("container", a.completeCopyContainer)
 	cmd.Flags().BoolVar(&f.noPreserve, "no-preserve", false,

@@ -46,7 +46,6 @@ podstead.toml(5), lists them.`,
 		Args: noArguments,
 		RunE: a.daemon,
 	}
-	cmd.Flags().SortFlags = false
 	for _, s := range config.Settings() {
 		if !s.Global {
 			cmd.Flags().Var(&settingFlag{kind: s.Kind()}, s.Flag, s.Help)

@@ -52,7 +52,6 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 		ValidArgsFunction: a.completeOnePod,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.debug(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&f.container.Image, "image", "",
 		"`image` of the container (default a busybox image of this host, otherwise "+connect.DebuggerImage+")")
 	_ = cmd.RegisterFlagCompletionFunc("image", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {

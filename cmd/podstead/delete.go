@@ -51,7 +51,6 @@ are deleted only by the name of their pod, not with --selector or --all.`,
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.delete(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	f.filesFlag(cmd)
 	f.flags(cmd)
 	f.fieldFlags(cmd)
@@ -162,7 +161,6 @@ func (a *app) rmCommand() *cobra.Command {
 			return a.delete(cmd, args, &f)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "delete all pods, and their files in the pods directory")
 	cmd.Flags().BoolVarP(&f.grace.force, "force", "f", false, "kill and delete pods that run")
@@ -225,7 +223,6 @@ podstead up -d FILE.`,
 			return a.removeVolumes(cmd, files, f.mounted)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	f.filesFlag(cmd)
 	f.ignoreFlag(cmd)
 	graceFlag(cmd, &f.grace.seconds)

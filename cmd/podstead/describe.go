@@ -42,7 +42,6 @@ The page is for people. Scripts use podstead get -o json, why -o json, events -o
 			return a.describe(cmd, &s)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	s.filesFlag(cmd)
 	s.flags(cmd)
 	s.namespacesFlag(cmd)

@@ -40,7 +40,6 @@ Pods of podstead run have no file in the pods directory: edit the file that they
 		ValidArgsFunction: a.completeOnePod,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.edit(cmd, args, &ready) },
 	}
-	cmd.Flags().SortFlags = false
 	ready.waitFlags(cmd)
 	return cmd
 }

@@ -64,7 +64,6 @@ a document. With --selector, the events of pods that were deleted before are omi
 			return a.queryEvents(cmd, args, &f)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "wait for new events and show them")
 	f.since.flags(cmd, "events")
 	cmd.Flags().BoolVar(&f.ages, "ages", false, "show how long ago events happened")

@@ -74,7 +74,6 @@ interrupted session returns 128 plus the number of the signal, such as 130 for C
 		ValidArgsFunction: a.completeExec,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.exec(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().SetInterspersed(false) // the flags after the command are its own
 	cmd.Flags().StringVarP(&f.container, "container", "c", "", "`name` of the container (default: see above)")
 	_ = cmd.RegisterFlagCompletionFunc("container", a.completeContainers)

@@ -88,6 +88,13 @@ func (a *app) report(err error) int {
 	return f.status
 }
 
+// problems prints the problems of a file.
+func (a *app) problems(list spec.Problems) {
+	for _, p := range list {
+		a.problem(api.Problem(p))
+	}
+}
+
 // problem prints a problem of a file.
 func (a *app) problem(p api.Problem) {
 	text := spec.Problem(p).String()

@@ -71,7 +71,6 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.getResources(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	f.filesFlag(cmd)
 	f.flags(cmd)
 	f.fieldFlags(cmd)
@@ -290,7 +289,6 @@ func (a *app) psCommand() *cobra.Command {
 			return errors.Join(a.printContainers(view.Containers(pods, all), quiet), missing, foreign)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	s.filesFlag(cmd)
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "list also containers that do not run")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print only names, as POD/CONTAINER")

@@ -68,7 +68,6 @@ in an archive of an image directory, or it was pulled or imported by hand.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.listImages(cmd, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	formats(cmd, &f.format, "wide", "json", "yaml", "name")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print only names")
 	cmd.Flags().BoolVar(&f.table.NoHeader, "no-headers", false, "omit the header of a table")
@@ -136,7 +135,6 @@ what a rollback needs remains on the disk without a name. A pod that starts late
 			return errors.Join(errs...)
 		}),
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&force, "force", "f", false, "remove the name also if pods that do not run or a rollback need the image")
 	platformFlag(cmd, &platform, "remove only the image for this `platform`, such as linux/arm64 (default all)")
 	return cmd
@@ -192,7 +190,6 @@ how much disk space that has freed. Images that were pulled or imported by hand 
 			return err
 		}),
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&all, "all", "a", false, "remove also images that were pulled or imported by hand")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what would be removed, and remove nothing")
 	return cmd
@@ -286,7 +283,6 @@ An image for another platform is kept for podstead image export. Pods do not see
 			return a.pullImage(cmd, q)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	platformFlag(cmd, &platform, "`platform`, such as linux/arm64 (default that of the host)")
 	cmd.Flags().StringVar(&policy, "policy", string(spec.PullAlways), "when to contact the registry: Always or IfNotPresent")
 	completeFlag(cmd, "policy", string(spec.PullAlways), string(spec.PullIfNotPresent))
@@ -438,7 +434,6 @@ file appears, or is replaced, when it is complete.`,
 			return a.exportImages(cmd, output, platform, args)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVarP(&output, "output", "o", "", "`file` to write; - for standard output (required)")
 	platformFlag(cmd, &platform, "export the images for this `platform`, such as linux/arm64 (default that of the host if it is present)")
 	return cmd

@@ -45,7 +45,6 @@ imagePullSecrets.`,
 			return a.login(cmd, api.LoginRequest{Registry: args[0], Username: username}, fromStdin)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVarP(&username, "username", "u", "", "user `name` (default typed on the terminal)")
 	cmd.Flags().BoolVar(&fromStdin, "password-stdin", false, "read the password from standard input")
 	return cmd

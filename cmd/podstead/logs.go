@@ -70,7 +70,6 @@ Logs are rotated by size. If a reader is slower than the container, lines may be
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.logs(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().StringSliceVarP(&f.containers, "container", "c", nil, "`names` of containers, comma-separated (default all)")
 	_ = cmd.RegisterFlagCompletionFunc("container", a.completeContainers)
 	cmd.Flags().BoolVar(&f.allContainers, "all-containers", true, "show the logs of all containers, as without --container")

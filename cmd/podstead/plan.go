@@ -47,7 +47,6 @@ Exit codes: 0 done, 2 a file is invalid, 6 apply would change something (only wi
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.plan(cmd, append(args, f.files...), &f) },
 	}
-	cmd.Flags().SortFlags = false
 	fileFlag(cmd, &f.files)
 	cmd.Flags().BoolVar(&f.prune, "prune", false, "show the pods that apply --prune would delete")
 	cmd.Flags().BoolVar(&f.exitCode, "exit-code", false, "exit with code 6 if apply would change something")
@@ -125,7 +124,6 @@ Exit codes: 0 apply would change nothing, 1 apply would change something, more t
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.diff(cmd, append(args, f.files...), &f) },
 	}
-	cmd.Flags().SortFlags = false
 	fileFlag(cmd, &f.files)
 	lossFlags(cmd, &f.spec, "v")
 	levelFlag(cmd, &f.level)

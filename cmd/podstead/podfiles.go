@@ -122,9 +122,7 @@ func (a *app) readParts(ctx context.Context, path string, o spec.Options, strict
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range problems {
-		a.problem(api.Problem(p))
-	}
+	a.problems(problems)
 	if len(problems.Errors()) > 0 || !a.meetLevel(path, parts, strict) {
 		return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 	}
@@ -153,9 +151,7 @@ func (a *app) meetLevel(path string, parts []spec.Part, level admission.Level) b
 func (a *app) textOf(path string, p *spec.Part) (string, error) {
 	text, err := p.Text()
 	if problems, is := errors.AsType[spec.Problems](err); is {
-		for _, problem := range problems {
-			a.problem(api.Problem(problem))
-		}
+		a.problems(problems)
 		return "", fmt.Errorf("%s: %w", path, errInvalidFile)
 	}
 	return string(text), err
@@ -164,9 +160,7 @@ func (a *app) textOf(path string, p *spec.Part) (string, error) {
 // acceptFile is readFile for a file that was read.
 func (a *app) acceptFile(path string, text []byte, o spec.Options, strict admission.Level) (*spec.Pod, error) {
 	pod, problems := o.Accept(path, text)
-	for _, p := range problems {
-		a.problem(api.Problem(p))
-	}
+	a.problems(problems)
 	if pod == nil || !checkLevel(a.err, path, pod, strict) {
 		return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 	}
@@ -362,9 +356,7 @@ func (a *app) relocated(path, absolute string, p *spec.Part) (file spec.Accepted
 		problems = unmovable
 	}
 	if is || file.Pod == nil {
-		for _, p := range problems.Errors() {
-			a.problem(api.Problem(p))
-		}
+		a.problems(problems.Errors())
 		return file, fmt.Errorf("%s: %w", path, errInvalidFile)
 	}
 	return file, nil

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/quadlet"
@@ -34,9 +33,7 @@ func areUnits(args []string) bool {
 func (a *app) convertUnits(paths []string, o spec.Options, short bool, directory string) error {
 	host := quadlet.ThisHost()
 	pods, problems := quadlet.Convert(paths, &host, o, short)
-	for _, p := range problems {
-		a.problem(api.Problem(p))
-	}
+	a.problems(problems)
 	if len(pods) == 0 {
 		return invalidFiles(nil)
 	}

@@ -64,7 +64,6 @@ Exit codes: 0 done, 1 the update failed or was rolled back, 3 no such pod in the
 		ValidArgsFunction: a.completeOnePod,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.rolloutStatus(cmd, podName(cmd, args), &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", true, "wait until the update is done")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "maximum `duration` of the wait, 0 for none")
 	return cmd
@@ -157,7 +156,6 @@ were ready. With --generation, print all changes of one of them.`,
 			return a.rolloutHistory(cmd, podName(cmd, args), number, format)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	a.generationFlag(cmd, &number, "generation", "revision", "show this `generation` in detail", func(*api.Generation) bool { return true })
 	formats(cmd, &format, "json", "yaml")
 	return cmd
@@ -220,7 +218,6 @@ with all that was undone, when it is changed or applied. To try a generation aga
 			return a.rolloutUndo(cmd, podName(cmd, args), number, &r)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	a.generationFlag(cmd, &number, "to-generation", "to-revision", "the `generation` to return to (default the last one that was ready)",
 		func(g *api.Generation) bool { return g.Kept })
 	r.waitFlags(cmd)

@@ -21,7 +21,7 @@ func newRollouts(t *testing.T) *testHost {
 	h := newTestHost(t, api.Version{})
 	h.write(t, "web.toml", script("", runs))
 	h.want(t, "apply $DIR/web.toml", "pod/web created\n")
-	h.files.Judge("web", podfiles.GenerationReady, "")
+	h.files.Judge("web", api.GenerationReady, "")
 	h.files.Changes = []change.Change{
 		{Path: "containers[0].image", Container: "app", Old: `"a"`, New: `"b"`, Effect: change.RestartContainer},
 		{Path: "hostname", Container: "app", New: `"x"`},
@@ -30,7 +30,7 @@ func newRollouts(t *testing.T) *testHost {
 	}
 	h.write(t, "web.toml", script("labels.a = \"b\"", runs))
 	h.want(t, "apply $DIR/web.toml", "pod/web configured\n")
-	h.files.Judge("web", podfiles.GenerationReady, "")
+	h.files.Judge("web", api.GenerationReady, "")
 	h.files.Changes = h.files.Changes[:1]
 	h.write(t, "web.toml", script("labels.a = \"c\"", runs))
 	h.want(t, "apply $DIR/web.toml", "pod/web configured\n")
@@ -44,14 +44,14 @@ func TestRolloutStatus(t *testing.T) {
 	h.fails(t, "rollout status web --timeout 10ms", statusTimeout, `podstead: rollout of pod "web": timed out after 10ms`)
 	done := make(chan output, 1)
 	go func() { done <- h.run(t, "rollout status pod/web") }()
-	h.files.Judge("web", podfiles.GenerationReady, "")
+	h.files.Judge("web", api.GenerationReady, "")
 	if got := <-done; got.code != 0 || !strings.HasSuffix(got.stdout, "pod \"web\" successfully rolled out\n") {
 		t.Errorf("exit code %d, stdout:\n%sstderr:\n%s", got.code, got.stdout, got.stderr)
 	}
 	h.want(t, "rollout status pod web -w", "pod \"web\" successfully rolled out\n")
-	h.files.Judge("web", podfiles.GenerationFailed, "no memory")
+	h.files.Judge("web", api.GenerationFailed, "no memory")
 	h.fails(t, "rollout status web", statusFailed, `podstead: rollout of pod "web": generation 3 failed: no memory`)
-	h.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
+	h.files.Judge("web", api.GenerationRolledBack, "no memory")
 	got := h.fails(t, "rollout status web", statusFailed,
 		`podstead: rollout of pod "web": generation 3 was rolled back: no memory; generation 2 is being restored`)
 	if !strings.HasPrefix(got.stderr,
@@ -69,7 +69,7 @@ CURRENT +GENERATION +AGE +OUTCOME +CHANGES +BY
  +2 +\d+s +Ready +containers\[0\]\.image, hostname and 1 more +`+by+`
 \* +3 +\d+s +Progressing +containers\[0\]\.image +`+by+`
 $`)
-	h.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
+	h.files.Judge("web", api.GenerationRolledBack, "no memory")
 	got := h.run(t, "rollout history web")
 	if want := "podstead: the newest content of /etc/podstead/pods.d/web.toml does not run: generation 3 was rolled back: no memory; " +
 		"generation 2 is being restored\n"; got.code != 0 ||
@@ -161,7 +161,7 @@ func TestUndoneImage(t *testing.T) {
 // back.
 func TestWaitDuringTrial(t *testing.T) {
 	h := newRollouts(t)
-	h.files.Judge("web", podfiles.GenerationReady, "")
+	h.files.Judge("web", api.GenerationReady, "")
 	h.write(t, "web.toml", script("update = { minReadySeconds = 3600 }", runs))
 	h.want(t, "apply $DIR/web.toml", "pod/web configured\n")
 	exits := map[string]<-chan int{}
@@ -171,7 +171,7 @@ func TestWaitDuringTrial(t *testing.T) {
 		stdout.await(t, "pod/web "+word+"\n")
 		exits[command], texts[command] = exit, stderr
 	}
-	h.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
+	h.files.Judge("web", api.GenerationRolledBack, "no memory")
 	for command, exit := range exits {
 		const want = `podstead: wait for pod "web": RolledBack: generation 4 was rolled back: no memory; generation 3 runs`
 		if code := <-exit; code != statusFailed || !strings.Contains(texts[command].String(), want) {
@@ -184,7 +184,7 @@ func TestWaitDuringTrial(t *testing.T) {
 func TestApplyRolledBack(t *testing.T) {
 	h := newRollouts(t)
 	h.await(t, "get web", "web +1/1 +Running")
-	h.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
+	h.files.Judge("web", api.GenerationRolledBack, "no memory")
 	h.await(t, "get web -o wide", `web +1/1 +Running \(RolledBack\)`)
 	const cause = "generation 3 was rolled back: no memory; generation 2 runs\n"
 	const hint = "hint: change the file, or try it again with podstead rollout undo web --to-generation 3\n"

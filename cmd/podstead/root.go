@@ -77,7 +77,16 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.otherNames()...)
 	root.AddCommand(hintCommands(commandHints)...)
 	root.AddCommand(a.unitCommand(), a.projectCommand())
+	keepFlagOrder(root)
 	return root
+}
+
+// keepFlagOrder makes the help of all commands list flags in the order of their definition.
+func keepFlagOrder(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		cmd.Flags().SortFlags = false
+		keepFlagOrder(cmd)
+	}
 }
 
 // otherNames are commands that the help does not list: words of kubectl, docker, podman and docker compose for what another command does.

@@ -113,7 +113,6 @@ func (a *app) runCommand() *cobra.Command {
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background, as podstead apply")
 	cmd.Flags().BoolVarP(&f.streams.stdin, "stdin", "i", false, "pass stdin to a container")
 	cmd.Flags().BoolVarP(&f.streams.tty, "tty", "t", false, "run the container in a terminal; requires --stdin")
@@ -188,7 +187,6 @@ func (a *app) upCommand() *cobra.Command {
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "with --detach, wait until the pods are ready, as podstead apply --wait")
 	a.podFlags(cmd, &f)
@@ -335,9 +333,7 @@ func (a *app) runOnce(cmd *cobra.Command, name string, command []string, f *runF
 	}
 	pod, problems := spec.Parse(q.File, []byte(q.Text))
 	if pod == nil {
-		for _, p := range problems.Errors() {
-			a.problem(api.Problem(p))
-		}
+		a.problems(problems.Errors())
 		return invalidFiles([]error{fmt.Errorf("%s: %w", q.File, errInvalidFile)})
 	}
 	q.Interactive = &api.Interactive{Name: oneOffName(pod.Name, q.Suffix), Command: command}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -36,15 +37,15 @@ func newInteractiveHost(t *testing.T, before string) *testHost {
 			return nil, err
 		}
 		in.Created()
-		out := c.Copy(io.MultiReader(strings.NewReader(before), stdin), attach.Stdout)
+		out := c.Output(attach.Stdout)
 		server.Add(r.Container, c)
-		if _, err := io.CopyN(io.Discard, out, int64(len(before))); err != nil {
+		if _, err := io.WriteString(out, before); err != nil {
 			return nil, err
 		}
 		s, err := attach.Open(ctx, dir, r)
 		go func() {
-			_, _ = io.Copy(io.Discard, struct{ io.Reader }{out})
-			_ = stdin.Close()
+			_, _ = io.Copy(out, struct{ io.Reader }{stdin})
+			_ = errors.Join(out.Close(), stdin.Close())
 			c.Exited(3)
 		}()
 		return s, err

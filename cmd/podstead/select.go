@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -70,9 +71,7 @@ func (a *app) podNames(ctx context.Context, paths []string) ([]string, error) {
 				return nil, err
 			}
 			if len(r.Pods) == 0 {
-				for _, p := range r.Problems.Errors() {
-					a.problem(api.Problem(p))
-				}
+				a.problems(r.Problems.Errors())
 				return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 			}
 			a.project.of(r)
@@ -81,9 +80,7 @@ func (a *app) podNames(ctx context.Context, paths []string) ([]string, error) {
 		}
 		parts, found := besides(o, path).ParseParts(path, text)
 		if errs := found.Errors(); len(errs) > 0 {
-			for _, p := range errs {
-				a.problem(api.Problem(p))
-			}
+			a.problems(errs)
 			return nil, fmt.Errorf("%s: %w", path, errInvalidFile)
 		}
 		for i := range parts {
@@ -245,14 +242,7 @@ func (s *selection) namespacesFlag(cmd *cobra.Command) {
 	hide(cmd, "all-namespaces")
 }
 
-func fieldNames() []string {
-	var names []string
-	for name := range selectableFields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func fieldNames() []string { return slices.Sorted(maps.Keys(selectableFields)) }
 
 // parse parses --field-selector.
 func (s *fieldSelection) parse(cmd *cobra.Command) (err error) {

@@ -97,7 +97,6 @@ are stored, 3 no such pod, 4 the daemon is unavailable.`,
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.simulate(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().DurationVar(&f.duration, "for", 0, "`time` to simulate (default that of the scenario, or 30m)")
 	cmd.Flags().StringVar(&f.scenario, "scenario", "", "`file` with what happens, and what must be true")
 	_ = cmd.RegisterFlagCompletionFunc("scenario", completeFiles)

@@ -44,7 +44,6 @@ are stopped.`,
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.stop(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "stop all pods")
 	f.grace.flags(cmd)
@@ -122,7 +121,6 @@ and its volumes. A pod that runs is unchanged.`,
 			})
 		},
 	}
-	cmd.Flags().SortFlags = false
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "start all pods")
 	f.waitFlags(cmd)
@@ -149,7 +147,6 @@ archive was replaced or an image imported, restart prints how to use the newer o
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.restart(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "restart all pods")
 	cmd.Flags().StringVarP(&f.container, "container", "c", "", "restart only this `container`")
@@ -267,7 +264,6 @@ func (a *app) killCommand() *cobra.Command {
 			return a.stop(cmd, args, &f)
 		},
 	}
-	cmd.Flags().SortFlags = false
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "kill all pods")
 	return cmd

@@ -51,7 +51,6 @@ but no status and no explanations. Run the command as root: for other users the 
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.supportBundle(cmd, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVarP(&f.output, "output", "o", "", "`file` to write, - for standard output (default podstead-support-TIME.tar.gz)")
 	cmd.Flags().BoolVar(&f.noLogs, "no-logs", false, "leave out the logs of containers")
 	cmd.Flags().IntVar(&f.tail, "tail", 500, "`number` of lines from the end of the log of each run of a container")

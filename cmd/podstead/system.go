@@ -64,7 +64,6 @@ volumes, pod volumes, logs, state and the journal of events. RECLAIMABLE is what
 			return a.printUsage(&u, verbose)
 		}),
 	}
-	cmd.Flags().SortFlags = false
 	formats(cmd, &format, "json", "yaml")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show each image, container and persistent volume")
 	return cmd
@@ -109,7 +108,6 @@ and the end of their logs. Images that were pulled or imported by hand are kept 
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return a.pruneSystem(cmd, q, yes) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&q.All, "all", "a", false, "remove also images that were pulled or imported by hand")
 	cmd.Flags().BoolVar(&q.Volumes, "volumes", false, "remove also persistent volumes that no pod uses, and their data permanently")
 	cmd.Flags().DurationVar(&q.OlderThan, "older-than", 0,

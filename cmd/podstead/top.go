@@ -95,7 +95,6 @@ func (a *app) topPods(cmd *cobra.Command, args []string, f *topFlags) error {
 }
 
 func (f *topFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().SortFlags = false
 	f.selection.flags(cmd)
 	cmd.Flags().BoolVar(&f.Containers, "containers", f.Containers, "show a row for each container")
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "sort by this `figure`, the highest first: cpu, memory (default the name)")

@@ -69,7 +69,6 @@ Exit codes: 0 all pods meet the condition, 1 failure, 3 no such pod, 4 the daemo
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.wait(cmd, args, &f) },
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&f.condition, "for", "", "`condition` to wait for: condition=, phase=, jsonpath=, delete, create")
 	_ = cmd.RegisterFlagCompletionFunc("for", a.completeConditions)
 	f.filesFlag(cmd)

@@ -65,7 +65,6 @@ picture and the events as one file.`,
 		Args:              maxOnePod,
 		ValidArgsFunction: a.completePods,
 	}
-	cmd.Flags().SortFlags = false
 	cmd.Flags().IntVar(&lines, "lines", lines, "number of lines to show from the end of the log of a failed run, 0 for none")
 	cmd.Flags().DurationVar(&f.since, "since", 0, "with -o svg or html, show this last `duration` (default from the first event)")
 	formats(cmd, &f.format, "json", "yaml", "svg", "html")

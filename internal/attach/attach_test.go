@@ -58,17 +58,17 @@ func newFixture(t testing.TB, once *bool) *fixture {
 	var out, err *os.File
 	out, f.stdout = pipe(t)
 	err, f.stderr = pipe(t)
-	stdout, stderr := f.container.Copy(out, Stdout), f.container.Copy(err, Stderr)
+	stdout, stderr := f.container.Output(Stdout), f.container.Output(Stderr)
 	read := make(chan struct{})
 	go func() {
 		defer close(f.logged)
-		_, _ = io.Copy(f.log, struct{ io.Reader }{stdout})
-		_ = out.Close()
+		_, _ = io.Copy(io.MultiWriter(f.log, stdout), struct{ io.Reader }{out})
+		_ = errors.Join(stdout.Close(), out.Close())
 	}()
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(io.Discard, struct{ io.Reader }{stderr})
-		_ = err.Close()
+		_, _ = io.Copy(stderr, struct{ io.Reader }{err})
+		_ = errors.Join(stderr.Close(), err.Close())
 	}()
 	f.server.Add("c", f.container)
 	l, listenErr := Listen(filepath.Join(f.dir, Socket))

@@ -52,52 +52,19 @@ func NewContainer(o Options) *Container {
 	return c
 }
 
-// Copy returns a reader of r, one of the container's output streams, that also copies to clients what is read from it. Call it before the
-// container starts. The reader may be read until EOF by one goroutine.
-//
-// A read first waits until all clients have room, so that what was read before is processed by then.
-func (c *Container) Copy(r io.Reader, stream string) io.Reader {
-	return &copier{container: c, from: r, kind: c.begin(stream)}
-}
-
-// begin counts a stream, and returns the kind of its frames.
-func (c *Container) begin(stream string) kind {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.open++
-	if stream == Stderr {
-		return kindStderr
-	}
-	return kindStdout
-}
-
-type copier struct {
-	container *Container
-	from      io.Reader
-	kind      kind
-	done      bool
-}
-
-// Read implements [io.Reader].
-func (c *copier) Read(p []byte) (int, error) {
-	c.container.awaitRoom()
-	n, err := c.from.Read(p[:min(len(p), maxPayload)])
-	if n > 0 {
-		c.container.send(c.kind, p[:n])
-	}
-	if err != nil && !c.done {
-		c.done = true
-		c.container.streamEnded()
-	}
-	return n, err
-}
-
-// Output returns a writer that copies output of a stream to clients. It is for output that is read elsewhere. Close reports the end of the
-// stream. Call Output before the container starts. The writer may be used by one goroutine at a time.
+// Output returns a writer that copies output of a stream to clients. Close reports the end of the stream. Call Output before the container
+// starts. The writer may be used by one goroutine at a time.
 //
 // A write first waits until all clients have room.
 func (c *Container) Output(stream string) io.WriteCloser {
-	return &output{container: c, kind: c.begin(stream)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open++
+	o := &output{container: c, kind: kindStdout}
+	if stream == Stderr {
+		o.kind = kindStderr
+	}
+	return o
 }
 
 type output struct {

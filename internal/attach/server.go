@@ -53,13 +53,6 @@ func (s *Server) Remove(id string) {
 	c.Close()
 }
 
-// Exited reports the exit of a container.
-func (s *Server) Exited(id string, code uint32) {
-	if c := s.find(id); c != nil {
-		c.Exited(code)
-	}
-}
-
 func (s *Server) find(id string) *Container {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -113,10 +113,8 @@ func (c *creation) collect(ctx context.Context) error {
 // imagesOf returns the images that a pod names, with their pull policies.
 func imagesOf(pod *spec.Pod) map[string]spec.PullPolicy {
 	images := map[string]spec.PullPolicy{}
-	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
-		for i := range list {
-			images[list[i].Image] = list[i].ImagePullPolicy
-		}
+	for c := range pod.OwnContainers() {
+		images[c.Image] = c.ImagePullPolicy
 	}
 	for i := range pod.Volumes {
 		if v := pod.Volumes[i].Image; v != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-func absolute(v any) error {
-	if p, ok := v.(*string); ok && !filepath.IsAbs(*p) {
+func absolute(path string) error {
+	if !filepath.IsAbs(path) {
 		return errors.New("must be an absolute path")
 	}
 	return nil
@@ -26,98 +26,76 @@ func absolutePath(path string) error {
 	return nil
 }
 
-// socketPath allows an empty value, which stands for the default in the runtime directory.
-func socketPath(v any) error {
-	if isEmptyString(v) {
+// socketOrNone allows an empty value, which stands for the default beside the other socket.
+func socketOrNone(path string) error {
+	if path == NoSocket {
 		return nil
 	}
-	return absolute(v)
+	return emptyOr(absolute)(path)
 }
 
-func socketOrNone(v any) error {
-	if p, ok := v.(*string); ok && *p == NoSocket {
-		return nil
-	}
-	return socketPath(v)
-}
-
-func subnets(v any) error {
-	p, ok := v.(*string)
-	if !ok {
-		return nil
-	}
-	_, err := network.ParseSubnets(*p)
+func subnets(text string) error {
+	_, err := network.ParseSubnets(text)
 	return err
 }
 
-func program(v any) error {
-	p, ok := v.(*string)
-	if ok && (*p == "" || strings.Contains(*p, "/") && !filepath.IsAbs(*p)) {
+func program(name string) error {
+	if name == "" || strings.Contains(name, "/") && !filepath.IsAbs(name) {
 		return errors.New("must be the name of a program or an absolute path")
 	}
 	return nil
 }
 
-func duration(v any) error {
-	if p, ok := v.(*Duration); ok && p.Duration() <= 0 {
+func duration(d Duration) error {
+	if d.Duration() <= 0 {
 		return errors.New(`must be a duration greater than 0, such as "60s" or "5m"`)
 	}
 	return nil
 }
 
-func logRate(v any) error {
-	if p, ok := v.(*string); ok {
-		_, err := spec.ParseLogRate(*p)
-		return err
+func logRate(text string) error {
+	_, err := spec.ParseLogRate(text)
+	return err
+}
+
+func durationOrZero(text Duration) error {
+	if d, err := time.ParseDuration(string(text)); err != nil || d < 0 {
+		return errors.New(`must be a duration, such as "2m" or "720h"`)
 	}
 	return nil
 }
 
-func durationOrZero(v any) error {
-	if p, ok := v.(*Duration); ok {
-		if d, err := time.ParseDuration(string(*p)); err != nil || d < 0 {
-			return errors.New(`must be a duration, such as "2m" or "720h"`)
-		}
-	}
-	return nil
-}
-
-func oneOf(values ...string) func(any) error {
-	return func(v any) error {
-		if p, ok := v.(*string); ok && !slices.Contains(values, *p) {
+func oneOf(values ...string) func(string) error {
+	return func(value string) error {
+		if !slices.Contains(values, value) {
 			return fmt.Errorf("must be one of %s", strings.Join(values, ", "))
 		}
 		return nil
 	}
 }
 
-// each checks every value of a list.
-func each(check func(string) error) func(any) error {
-	return func(v any) error {
-		p, ok := v.(*[]string)
-		if !ok {
-			return nil
-		}
+func each(check func(string) error) func([]string) error {
+	return func(values []string) error {
 		var errs []error
-		for _, value := range *p {
+		for _, value := range values {
 			errs = append(errs, check(value))
 		}
 		return errors.Join(errs...)
 	}
 }
 
-func between(low, high int64) func(any) error {
-	return func(v any) error {
-		if p, ok := v.(*int64); ok && (*p < low || *p > high) {
+func between(low, high int64) func(int64) error {
+	return func(n int64) error {
+		if n < low || n > high {
 			return fmt.Errorf("must be between %d and %d, inclusive", low, high)
 		}
 		return nil
 	}
 }
 
-func atLeast(bytes int64) func(any) error {
-	return func(v any) error {
-		if p, ok := v.(*spec.Quantity); ok && p.Value() < bytes {
+func atLeast(bytes int64) func(spec.Quantity) error {
+	return func(q spec.Quantity) error {
+		if q.Value() < bytes {
 			return fmt.Errorf("must be at least %d bytes", bytes)
 		}
 		return nil
@@ -125,11 +103,21 @@ func atLeast(bytes int64) func(any) error {
 }
 
 // zeroOr allows a quantity of 0, and applies the check to others.
-func zeroOr(check func(any) error) func(any) error {
-	return func(v any) error {
-		if p, ok := v.(*spec.Quantity); ok && p.IsZero() {
+func zeroOr(check func(spec.Quantity) error) func(spec.Quantity) error {
+	return func(q spec.Quantity) error {
+		if q.IsZero() {
 			return nil
 		}
-		return check(v)
+		return check(q)
+	}
+}
+
+// emptyOr allows an empty text, and applies the check to others.
+func emptyOr(check func(string) error) func(string) error {
+	return func(text string) error {
+		if text == "" {
+			return nil
+		}
+		return check(text)
 	}
 }

@@ -11,12 +11,8 @@ import (
 )
 
 // metricsAddress checks the address of the metrics endpoint. It resolves no names: the daemon starts before the network is up.
-func metricsAddress(v any) error {
-	p, ok := v.(*string)
-	if !ok || *p == "" {
-		return nil
-	}
-	host, port, err := net.SplitHostPort(*p)
+func metricsAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return errors.New("must be HOST:PORT, such as 127.0.0.1:9469")
 	}
@@ -27,16 +23,6 @@ func metricsAddress(v any) error {
 		return fmt.Errorf("host %q: must be an IP address or localhost", host)
 	}
 	return nil
-}
-
-// emptyOr allows an empty text, and applies the check to others.
-func emptyOr(check func(any) error) func(any) error {
-	return func(v any) error {
-		if isEmptyString(v) {
-			return nil
-		}
-		return check(v)
-	}
 }
 
 // checkMetrics checks the settings of the metrics endpoint together. Metrics name images and pods, and the endpoint has no authentication.

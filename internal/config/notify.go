@@ -96,8 +96,8 @@ func (c *Config) checkNotify(file *spec.Decoded) {
 		bad(&n.Command, n.checkReceiver())
 		bad(&n.Timeout, n.checkTimeout())
 		bad(&n.Reasons, checkReasons(n.Reasons))
-		bad(&n.Types, each(func(s string) error { return oneOf(string(api.EventNormal), string(api.EventWarning))(&s) })(&n.Types))
-		bad(&n.Pods, each(checkPattern)(&n.Pods))
+		bad(&n.Types, each(oneOf(string(api.EventNormal), string(api.EventWarning)))(n.Types))
+		bad(&n.Pods, each(checkPattern)(n.Pods))
 		_, err := labels.Parse(n.Selector)
 		bad(&n.Selector, err)
 		for _, path := range []*string{&n.URLFile, &n.HeadersFile, &n.CAFile} {

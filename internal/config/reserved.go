@@ -17,13 +17,9 @@ const (
 )
 
 // systemReserved checks a list of reserved resources.
-func systemReserved(v any) error {
-	p, ok := v.(*[]string)
-	if !ok {
-		return nil
-	}
+func systemReserved(list []string) error {
 	seen := map[string]bool{}
-	for _, text := range *p {
+	for _, text := range list {
 		name, _, err := parseReserved(text)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"errors"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,8 +28,7 @@ type Setting struct {
 	// Reloads reports whether a running daemon applies a change when it reloads the configuration.
 	Reloads bool
 
-	field func(*Config) any // returns a pointer to the field: *string, *[]string, *Duration, *int64, *bool or *spec.Quantity
-	check func(value any) error
+	check func(field any) error
 	// supported is false for a key that is rejected.
 	supported bool
 }
@@ -125,21 +125,13 @@ func (s *Setting) set(c *Config, text string) error {
 }
 
 // validate checks the value that was set.
-func (s *Setting) validate(c *Config) error {
-	switch {
-	case !s.supported && s.Key == "engine.address" && isEmptyString(s.field(c)):
-		return nil
-	case !s.supported:
-		return errNotSupported
-	case s.check == nil:
-		return nil
+func (s *Setting) validate(c *Config) error { return s.check(s.field(c)) }
+
+// field returns a pointer to the field with the name of the key: *string, *[]string, *Duration, *int64, *bool or *spec.Quantity.
+func (s *Setting) field(c *Config) any {
+	v := reflect.ValueOf(c).Elem()
+	for key := range strings.SplitSeq(s.Key, ".") {
+		v = v.FieldByNameFunc(func(name string) bool { return strings.EqualFold(name, key) })
 	}
-	return s.check(s.field(c))
+	return v.Addr().Interface()
 }
-
-func isEmptyString(field any) bool {
-	p, ok := field.(*string)
-	return ok && *p == ""
-}
-
-var errNotSupported = errors.New("not supported yet")

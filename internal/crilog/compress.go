@@ -32,7 +32,7 @@ type compression struct {
 }
 
 // compress starts to compress the rotated files, unless that is running. The caller holds the lock.
-func (w *Writer) compress() {
+func (w *writer) compress() {
 	if w.compression != nil {
 		return
 	}
@@ -71,7 +71,7 @@ func (w *Writer) compress() {
 }
 
 // resumeCompression starts to compress what the compression of another process has left. The caller holds the lock.
-func (w *Writer) resumeCompression() error {
+func (w *writer) resumeCompression() error {
 	dir, err := openDirectory(filepath.Dir(w.path), false)
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (w *Writer) resumeCompression() error {
 }
 
 // stopCompression returns when no file is compressed any more.
-func (w *Writer) stopCompression() {
+func (w *writer) stopCompression() {
 	w.mu.Lock()
 	c := w.compression
 	w.mu.Unlock()
@@ -111,7 +111,7 @@ func (s stoppable) Read(p []byte) (int, error) {
 
 // compressOne compresses the newest rotated file that is not compressed. It reports true if there is none. The file is replaced when the
 // compressed one is on the disk, so that a crash leaves one of them. A follower reads on in the file that it has open.
-func (w *Writer) compressOne(stop <-chan struct{}) (done bool, err error) {
+func (w *writer) compressOne(stop <-chan struct{}) (done bool, err error) {
 	if closed(stop) {
 		return true, nil
 	}
@@ -143,7 +143,7 @@ func (w *Writer) compressOne(stop <-chan struct{}) (done bool, err error) {
 }
 
 // uncompressed opens the newest rotated file that is not compressed, nil if there is none. The caller holds the lock.
-func (w *Writer) uncompressed(dir *directory, name string) (*os.File, fileID, error) {
+func (w *writer) uncompressed(dir *directory, name string) (*os.File, fileID, error) {
 	for i := 1; i < w.opt.Keep; i++ {
 		f, err := dir.open(rotated(name, i), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -189,7 +189,7 @@ func (d *directory) pack(from *os.File, name string, stop <-chan struct{}) error
 }
 
 // replace replaces a file, under the name that it has now. If it was removed meanwhile, the compressed one is removed.
-func (w *Writer) replace(dir *directory, name string, id fileID) error {
+func (w *writer) replace(dir *directory, name string, id fileID) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := 1; i < w.opt.Keep; i++ {

@@ -66,7 +66,7 @@ func (c *lineCounter) entry(partial bool) int64 {
 }
 
 // countExisting counts the part of the log that an earlier writer has left, from its newest file that is not empty.
-func (w *Writer) countExisting(dir *directory, name string) error {
+func (w *writer) countExisting(dir *directory, name string) error {
 	for i := range 2 {
 		f, err := dir.open(rotated(name, i), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -4,7 +4,7 @@
 //
 // with the time at which the line was read from the container, its stream, and F for a full line or P for a part that the next
 // entry of the same stream continues. At the end of a stream, P is a line without a newline. The package owns the format and the rotation.
-// The caller determines the path. A [Writer] copies streams while its process runs. A [Feed] continues after its process was killed.
+// The caller determines the path. A [Feed] writes it, and continues after its process was killed.
 //
 // A log is the file at its path and, after rotation, the older files path.1 (the newest of them), path.2 and so on. Entries are
 // never split between two files. A rotated file may be compressed, under the same name. The first entry of each file but the first has two

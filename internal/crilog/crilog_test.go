@@ -2,6 +2,7 @@ package crilog
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,17 +107,12 @@ func FuzzCopy(f *testing.F) {
 	f.Add([]byte(strings.Repeat("x", 3*maxPart)+"\n"), 5000)
 	f.Add([]byte(strings.Repeat("y", maxPart)+"\n"), maxPart)
 	f.Fuzz(func(t *testing.T, out []byte, chunk int) {
-		path := t.TempDir() + "/0.log"
-		w, err := Open(path, Options{})
-		if err != nil {
-			t.Fatal(err)
+		f := openFed(t, Options{})
+		path := f.o.Path
+		for part := range slices.Chunk(out, max(chunk, 1)) {
+			f.put(Stdout, string(part))
 		}
-		if err := w.Copy(&chunks{out, max(chunk, 1)}, Stdout); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
+		f.finish()
 		var got []byte
 		for e, err := range Read(t.Context(), path, ReadOptions{}) {
 			if err != nil {

@@ -23,14 +23,15 @@ type FeedOptions struct {
 	Observe func(s Stream, chunk []byte)
 }
 
-// Feed writes the log of a container. Unlike a [Writer], it survives the death of its process: [OpenFeed] in another process continues
+// Feed writes the log of a container. It survives the death of its process: [OpenFeed] in another process continues
 // after a kill at any moment, and the log has each byte of the output once, in the same entries. At rest it has no descriptors, no
 // goroutine and no buffers.
 //
-// The output of a container is moved to a spool by [Feed.Splice] and [Feed.Append], which never wait for the disk of the log. They are
-// safe for concurrent use with all other methods. [Feed.Flush] writes the log. The time of an entry is that of Flush.
+// The output of a container is moved to a spool by [Feed.Splice], which never waits for the disk of the log. It is safe for concurrent use
+// with all other methods. [Feed.Flush] writes the log. The time of an entry is that of Flush.
 //
-// A log never blocks its container for errors: lines that cannot be written are dropped, counted and reported as those of a [Writer].
+// A log never blocks its container for errors. Lines that cannot be written (disk full, directory removed) are dropped and counted. An
+// entry in the log reports them as soon as it can be written again.
 type Feed struct {
 	dir, path string
 	terminal  bool
@@ -55,7 +56,7 @@ var feedPool = sync.Pool{New: func() any { return new(feedBuffers) }}
 
 // feedWriter is the writer of a feed that is not at rest.
 type feedWriter struct {
-	*Writer
+	*writer
 	record  string // path of the record
 	fd      int    // of the record; -1: not open
 	outs    [2]batch
@@ -123,16 +124,6 @@ func (f *Feed) SetLimits(o Options) error {
 // Splice moves output from a FIFO, which must be non-blocking, to the spool. It returns 0 if the FIFO is empty, [ErrSpoolFull] if the
 // spool is full, and [io.EOF] if the FIFO is empty and it has no writer. It never blocks.
 func (f *Feed) Splice(s Stream, fd, limit int) (n int, err error) {
-	return f.put(s, func(spool *spool) (int, error) { return spool.splice(fd, limit) })
-}
-
-// Append adds output that was read from a terminal to the spool. It returns how much of it the spool took, and [ErrSpoolFull] if nothing.
-// A kill between the read of the terminal and Append loses what was read. It never blocks.
-func (f *Feed) Append(s Stream, data []byte) (n int, err error) {
-	return f.put(s, func(spool *spool) (int, error) { return spool.append(data) })
-}
-
-func (f *Feed) put(s Stream, put func(*spool) (int, error)) (int, error) {
 	if f.terminal && s != Stdout {
 		return 0, fmt.Errorf("spool %s of %q: a terminal has one stream", s, f.path)
 	}
@@ -142,11 +133,10 @@ func (f *Feed) put(s Stream, put func(*spool) (int, error)) (int, error) {
 		return 0, os.ErrClosed
 	}
 	spool := &f.spools[s.index()]
-	err := spool.open(f.spoolPath(s))
-	if err != nil {
+	if err := spool.open(f.spoolPath(s)); err != nil {
 		return 0, err
 	}
-	return put(spool)
+	return spool.splice(fd, limit)
 }
 
 // Head returns the first bytes of a stream, at most limit. It must be called before the first [Feed.Flush], which removes them.

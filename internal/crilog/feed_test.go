@@ -49,6 +49,33 @@ func (f *fed) reopen() {
 	f.t.Cleanup(func() { _ = feed.Close() })
 }
 
+// Append spools output, or as much of it as there is room for, as [Feed.Splice] moves it from a pipe.
+func (f *fed) Append(s Stream, out []byte) (n int, err error) { return splice(f.Feed, s, out) }
+
+func splice(f *Feed, s Stream, out []byte) (n int, err error) {
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+		return 0, err
+	}
+	defer unix.Close(ends[0])
+	defer unix.Close(ends[1])
+	for len(out) > 0 {
+		written, err := unix.Write(ends[1], out)
+		if err != nil {
+			return n, err
+		}
+		moved, err := f.Splice(s, ends[0], written)
+		if n += moved; err != nil && n > 0 {
+			return n, nil
+		}
+		if err != nil || moved < written {
+			return n, err
+		}
+		out = out[moved:]
+	}
+	return n, nil
+}
+
 // put spools output, and writes it to the log.
 func (f *fed) put(s Stream, out string) {
 	f.t.Helper()
@@ -94,7 +121,7 @@ func (f *fed) want(want string) {
 	}
 }
 
-// TestFeedFormat checks that the log is that of a [Writer], also if each part is written by another process.
+// TestFeedFormat checks the format of the log, also if each part is written by another process.
 func TestFeedFormat(t *testing.T) {
 	type part struct {
 		stream Stream
@@ -117,8 +144,8 @@ func TestFeedFormat(t *testing.T) {
 	for _, p := range parts {
 		whole[p.stream] += p.out
 	}
-	copyAll(t, w, Stdout, whole[Stdout])
-	copyAll(t, w, Stderr, whole[Stderr])
+	copyAll(w, Stdout, whole[Stdout])
+	copyAll(w, Stderr, whole[Stderr])
 	want := stamps.ReplaceAllString(content(t, path), "")
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %v", killed), func(t *testing.T) {
@@ -890,7 +917,7 @@ func restingFeeds(t testing.TB, places []FeedOptions) []*Feed {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.Append(Stdout, []byte("line\nprompt> ")); err != nil {
+		if _, err := splice(f, Stdout, []byte("line\nprompt> ")); err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Flush(); err != nil {

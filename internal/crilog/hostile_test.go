@@ -64,13 +64,8 @@ func TestWriterFollowsNoLinks(t *testing.T) {
 			if err := test.plant(path, victim); err != nil {
 				t.Fatal(err)
 			}
-			w, err := Open(path, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Copy(strings.NewReader("* * * * * root intruder\n"), Stdout); err != nil {
-				t.Fatal(err)
-			}
+			w := open(t, path, Options{})
+			copyAll(w, Stdout, "* * * * * root intruder\n")
 			if got := contents(t, filepath.Dir(victim)); got != before {
 				t.Errorf("files of the host are\n%s\nwant\n%s", got, before)
 			}
@@ -82,12 +77,7 @@ func TestWriterFollowsNoLinks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := w.Copy(strings.NewReader("mended\n"), Stdout); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			copyAll(w, Stdout, "mended\n")
 			text, err := os.ReadFile(path)
 			if err != nil || !strings.Contains(string(text), "1 lines") || !strings.HasSuffix(string(text), "mended\n") {
 				t.Errorf("the mended log is %q (%v)", text, err)
@@ -151,10 +141,7 @@ func TestReaderFollowsNoLinks(t *testing.T) {
 func TestRotationFollowsNoLinks(t *testing.T) {
 	path, victim := plantLog(t)
 	before := contents(t, filepath.Dir(victim))
-	w, err := Open(path, Options{MaxBytes: 100, Keep: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := open(t, path, Options{MaxBytes: 100, Keep: 3})
 	line := strings.Repeat("x", 70) + "\n"
 	for range 2 { // the second time, the file itself is a link when it is rotated
 		for _, name := range []string{path, path + ".1", path + ".2"} {
@@ -166,13 +153,8 @@ func TestRotationFollowsNoLinks(t *testing.T) {
 			}
 		}
 		for range 4 {
-			if err := w.Copy(strings.NewReader(line), Stdout); err != nil {
-				t.Fatal(err)
-			}
+			copyAll(w, Stdout, line)
 		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
 	}
 	if got := contents(t, filepath.Dir(victim)); got != before {
 		t.Errorf("files of the host are\n%s\nwant\n%s", got, before)

@@ -40,23 +40,14 @@ func TestFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	log := filepath.Join(dir, "app", "0.log")
-	w, err := Open(log, Options{Rate: Rate{Lines: 5}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := openFed(t, Options{Rate: Rate{Lines: 5}})
+	log := f.o.Path
 	id := strings.Repeat("0123456789abcdef", 4)
-	w.CopyTo(NewJournal(JournalFields{ID: id, Image: "example.com/app:1", Pod: "web", UID: "u", Container: "app", Restarts: "2"}, socket))
+	f.CopyTo(NewJournal(JournalFields{ID: id, Image: "example.com/app:1", Pod: "web", UID: "u", Container: "app", Restarts: "2"}, socket))
 	long := strings.Repeat("l", 16<<10)
-	if err := w.Copy(strings.NewReader("one\n\x00\xff\x1b[m\n\n"+long+"tail\n"), Stdout); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Copy(strings.NewReader("dropped 1\ndropped 2\n"), Stderr); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f.put(Stdout, "one\n\x00\xff\x1b[m\n\n"+long+"tail\n")
+	f.put(Stderr, "dropped 1\ndropped 2\n")
+	f.finish()
 	common := map[string]string{
 		"SYSLOG_IDENTIFIER": "web-app", "CONTAINER_NAME": "web-app", "CONTAINER_TAG": "web-app", "CONTAINER_ID": id[:12],
 		"CONTAINER_ID_FULL": id,
@@ -108,20 +99,12 @@ func TestFields(t *testing.T) {
 // TestNoJournald checks that a container without journald is not blocked, and that its log reports what the journal does not have.
 func TestNoJournald(t *testing.T) {
 	dir := t.TempDir()
-	log := filepath.Join(dir, "app", "0.log")
-	w, err := Open(log, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.CopyTo(NewJournal(JournalFields{Pod: "web", Container: "app"}, filepath.Join(dir, "socket")))
-	if err := w.Copy(strings.NewReader(strings.Repeat("a line\n", 20000)), Stdout); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f := openFed(t, Options{})
+	f.CopyTo(NewJournal(JournalFields{Pod: "web", Container: "app"}, filepath.Join(dir, "socket")))
+	f.put(Stdout, strings.Repeat("a line\n", 20000))
+	f.finish()
 	lines, last := 0, ""
-	for e, err := range Read(t.Context(), log, ReadOptions{}) {
+	for e, err := range Read(t.Context(), f.o.Path, ReadOptions{}) {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,8 +59,7 @@ type rateLimiter struct {
 
 	mu sync.Mutex
 	bucket
-	end     chan struct{} // nil: nothing is dropped; closed by cancel
-	notices sync.WaitGroup
+	end chan struct{} // nil: nothing is dropped; closed by cancel
 }
 
 // Allow reports whether an entry of this size may be written. Otherwise it counts the line, unless it has begun: then its end is dropped.
@@ -97,7 +96,7 @@ func (l *rateLimiter) Allow(now time.Time, size int, begun bool) bool {
 func (l *rateLimiter) await(delay time.Duration) {
 	l.end = make(chan struct{})
 	end := l.end
-	l.notices.Go(func() {
+	go func() {
 		t := time.NewTimer(delay)
 		defer t.Stop()
 		select {
@@ -105,7 +104,7 @@ func (l *rateLimiter) await(delay time.Duration) {
 			l.due(noticeInterval)
 		case <-end:
 		}
-	})
+	}()
 }
 
 // notice reports the dropped lines.
@@ -117,13 +116,6 @@ func (l *rateLimiter) notice(during time.Duration) {
 	if lines > 0 {
 		l.report(lines, during)
 	}
-}
-
-// Stop reports the dropped lines at the end of the log. When it returns, all of them are reported.
-func (l *rateLimiter) Stop(now time.Time) {
-	during := l.cancel(now)
-	l.notices.Wait()
-	l.notice(during)
 }
 
 // cancel ends the wait for the notice. It returns the time of which the notice reports, which has not been written.

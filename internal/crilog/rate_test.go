@@ -37,8 +37,8 @@ func TestNotices(t *testing.T) {
 			t.Errorf("%d of 3 lines after a pause, want 2: the bucket holds one second", n)
 		}
 		time.Sleep(3 * time.Second)
-		l.Stop(time.Now())
-		l.Stop(time.Now())
+		l.notice(l.cancel(time.Now()))
+		l.notice(l.cancel(time.Now()))
 		if diff := cmp.Diff([]string{"at 10s: 6 in 10s", "at 1m4s: 1 in 3s"}, notices); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -52,7 +52,7 @@ func TestClockSetBack(t *testing.T) {
 	if !l.Allow(now, 100, false) || l.Allow(now.Add(-time.Hour), 100, false) || !l.Allow(now.Add(-time.Hour).Add(time.Second), 100, false) {
 		t.Error("the bucket does not hold 100 bytes for each second")
 	}
-	l.Stop(now)
+	l.cancel(now)
 }
 
 func TestNoLimit(t *testing.T) {

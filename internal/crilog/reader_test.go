@@ -79,8 +79,8 @@ func TestReadEndsWithoutNewline(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	long := strings.Repeat("x", 2*maxPart)
 	w := open(t, path, Options{})
-	copyAll(t, w, Stdout, "one\n"+long)
-	copyAll(t, w, Stderr, "two\nend")
+	copyAll(w, Stdout, "one\n"+long)
+	copyAll(w, Stderr, "two\nend")
 	for tail, want := range map[int][]string{0: {"one", "two", long, "end"}, 1: {"end"}, 2: {"two", "end"}, 3: {"two", long, "end"}} {
 		if diff := cmp.Diff(want, texts(t, path, ReadOptions{Tail: tail})); diff != "" {
 			t.Errorf("tail %d (-want +got)\n%s", tail, diff)
@@ -109,7 +109,7 @@ func TestReadComplete(t *testing.T) {
 func TestReadSplitsEndlessLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	w := open(t, path, Options{})
-	copyAll(t, w, Stdout, strings.Repeat("x", 3*maxLine)+"\n")
+	copyAll(w, Stdout, strings.Repeat("x", 3*maxLine)+"\n")
 	var length, n int
 	for e, err := range Read(t.Context(), path, ReadOptions{}) {
 		if err != nil {
@@ -153,7 +153,7 @@ func TestFollowOverRotation(t *testing.T) {
 	}()
 	// Keep enough files, because a reader may lose files that are removed.
 	w := open(t, path, Options{MaxBytes: 20000, Keep: 1000})
-	copyAll(t, w, Stdout, "line 0\n")
+	copyAll(w, Stdout, "line 0\n")
 	select {
 	case <-started:
 	case <-time.After(time.Minute):
@@ -163,7 +163,7 @@ func TestFollowOverRotation(t *testing.T) {
 	for s, first := range map[Stream]int{Stdout: 1, Stderr: 0} {
 		wg.Go(func() {
 			for i := first; i < lines; i++ {
-				copyAll(t, w, s, fmt.Sprintf("line %d\n", i))
+				copyAll(w, s, fmt.Sprintf("line %d\n", i))
 			}
 		})
 	}
@@ -177,7 +177,7 @@ func TestFollowOverRotation(t *testing.T) {
 func TestSlowFollowerLosesOnlyRemovedFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	w := open(t, path, Options{MaxBytes: 1000, Keep: 2})
-	copyAll(t, w, Stdout, "first\n")
+	copyAll(w, Stdout, "first\n")
 	until := make(chan struct{})
 	var got []string
 	for e, err := range Read(t.Context(), path, ReadOptions{Until: until}) {
@@ -186,7 +186,7 @@ func TestSlowFollowerLosesOnlyRemovedFiles(t *testing.T) {
 		}
 		if got = append(got, string(e.Text)); len(got) == 1 {
 			for i := range 1000 {
-				copyAll(t, w, Stdout, fmt.Sprintf("line %d\n", i))
+				copyAll(w, Stdout, fmt.Sprintf("line %d\n", i))
 			}
 			close(until)
 		}
@@ -213,7 +213,7 @@ func TestFollowOverTruncation(t *testing.T) {
 			if err := os.Truncate(path, int64(len(whole))); err != nil {
 				t.Fatal(err)
 			}
-			copyAll(t, open(t, path, Options{}), Stdout, "the next, which is longer\n")
+			copyAll(open(t, path, Options{}), Stdout, "the next, which is longer\n")
 			close(until)
 		}
 	}
@@ -224,7 +224,7 @@ func TestFollowOverTruncation(t *testing.T) {
 
 func TestFollowEndsWithContext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
-	copyAll(t, open(t, path, Options{}), Stdout, "one\n")
+	copyAll(open(t, path, Options{}), Stdout, "one\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var last error
@@ -239,7 +239,7 @@ func TestFollowEndsWithContext(t *testing.T) {
 
 func BenchmarkRead(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "0.log")
-	copyAll(b, open(b, path, Options{}), Stdout, strings.Repeat(strings.Repeat("x", 99)+"\n", 50000))
+	copyAll(open(b, path, Options{}), Stdout, strings.Repeat(strings.Repeat("x", 99)+"\n", 50000))
 	for name, o := range map[string]ReadOptions{"all": {}, "tail of 10": {Tail: 10}} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(content(b, path))))

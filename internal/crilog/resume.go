@@ -108,7 +108,7 @@ func (f *Feed) wake() (*feedWriter, error) {
 		return nil, fmt.Errorf("write log %q: %w", f.path, err)
 	}
 	state := r.Before
-	w := &feedWriter{Writer: newWriter(f.path, f.opt), record: f.recordPath(), fd: -1, saved: state, cause: r.Cause, at: time.Now()}
+	w := &feedWriter{writer: newWriter(f.path, f.opt), record: f.recordPath(), fd: -1, saved: state, cause: r.Cause, at: time.Now()}
 	f.w = w
 	w.sink, w.ledger = f.sink, w
 	w.now = func() time.Time { return w.at }

@@ -2,7 +2,6 @@ package crilog
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,7 +22,7 @@ func TestFollowerSkipsAndCounts(t *testing.T) {
 			written := 0
 			more := func(n int) {
 				for range n {
-					copyAll(t, w, Stdout, fmt.Sprintf("line %d\n", written))
+					copyAll(w, Stdout, fmt.Sprintf("line %d\n", written))
 					written++
 				}
 			}
@@ -103,8 +102,8 @@ func TestNumbersContinue(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	for i := range 20 {
 		w := open(t, path, Options{MaxBytes: 500, Keep: 2})
-		copyAll(t, w, Stdout, fmt.Sprintf("line %d\n%s\n", 2*i, strings.Repeat("x", i)))
-		if err := w.Close(); err != nil {
+		copyAll(w, Stdout, fmt.Sprintf("line %d\n%s\n", 2*i, strings.Repeat("x", i)))
+		if err := w.closeFile(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,8 +123,8 @@ func TestNumbersContinue(t *testing.T) {
 func TestCountLongLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	w := open(t, path, Options{MaxBytes: 64 << 20})
-	copyAll(t, w, Stdout, strings.Repeat("x", 2*maxLine+5)+"\n"+strings.Repeat("y", maxLine)+"\n")
-	copyAll(t, w, Stderr, "short\nno end")
+	copyAll(w, Stdout, strings.Repeat("x", 2*maxLine+5)+"\n"+strings.Repeat("y", maxLine)+"\n")
+	copyAll(w, Stderr, "short\nno end")
 	n := len(texts(t, path, ReadOptions{Complete: true}))
 	if w.total.Lines != int64(n) {
 		t.Errorf("written %d lines, read %d", w.total.Lines, n)
@@ -135,6 +134,9 @@ func TestCountLongLines(t *testing.T) {
 		t.Errorf("written %d bytes, the file has %d (%v)", w.total.Bytes, st.Size(), err)
 	}
 	again := open(t, path, Options{})
+	if err := again.open(); err != nil {
+		t.Fatal(err)
+	}
 	if again.total != w.total {
 		t.Errorf("counted %+v, want %+v", again.total, w.total)
 	}
@@ -158,15 +160,13 @@ func TestRateLimit(t *testing.T) {
 			now := w.now()
 			w.now = func() time.Time { return now }
 			line := strings.Repeat("x", tt.size-1) + "\n"
-			copyAll(t, w, Stdout, strings.Repeat(line, 1000))
+			copyAll(w, Stdout, strings.Repeat(line, 1000))
 			if got := len(texts(t, path, ReadOptions{})); got != tt.want {
 				t.Errorf("%d lines in the first second, want %d", got, tt.want)
 			}
 			now = now.Add(6 * time.Second)
-			copyAll(t, w, Stderr, line)
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			copyAll(w, Stderr, line)
+			w.limit.notice(w.limit.cancel(now))
 			lines := texts(t, path, ReadOptions{})
 			want := fmt.Sprintf("podstead: %d lines dropped in 6s (rate limit %v)", 1000-tt.want, tt.rate)
 			if len(lines) != tt.want+2 || lines[len(lines)-1] != want {
@@ -182,14 +182,9 @@ func TestRateLimitEndsLongLine(t *testing.T) {
 	w := open(t, path, Options{Rate: Rate{Lines: 2}})
 	now := w.now()
 	w.now = func() time.Time { return now }
-	long := strings.NewReader(strings.Repeat("x", 4*maxPart) + "\n")
-	aMinuteLater := readerFunc(func([]byte) (int, error) {
-		now = now.Add(time.Minute)
-		return 0, io.EOF
-	})
-	if err := w.Copy(io.MultiReader(long, aMinuteLater, strings.NewReader("next\n")), Stdout); err != nil {
-		t.Fatal(err)
-	}
+	copyAll(w, Stdout, strings.Repeat("x", 4*maxPart)+"\n")
+	now = now.Add(time.Minute)
+	copyAll(w, Stdout, "next\n")
 	lines := texts(t, path, ReadOptions{})
 	if len(lines) < 2 || len(lines[0]) != 2*maxPart || lines[1] != "next" {
 		t.Errorf("%d lines", len(lines))
@@ -206,7 +201,7 @@ func TestCompress(t *testing.T) {
 	for i := range 4000 {
 		line := fmt.Sprintf("line %d of a log that can be compressed", i)
 		want = append(want, line)
-		copyAll(t, w, Stdout, line+"\n")
+		copyAll(w, Stdout, line+"\n")
 	}
 	compressed := func() (n int) {
 		for i := 1; i < 4; i++ {
@@ -245,7 +240,3 @@ func TestCompress(t *testing.T) {
 		t.Errorf("files: %v", names)
 	}
 }
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

@@ -52,56 +52,34 @@ func (s *spool) close() {
 	}
 }
 
-// room returns how many of n bytes the spool can take.
-func (s *spool) room(n int) (int, error) {
+// splice moves bytes from a FIFO to the end of the spool. They are consumed and stored by one system call, which SIGKILL does not cut.
+func (s *spool) splice(fd, limit int) (int, error) {
 	free := maxSpool - int(s.unread)
 	if free <= 0 {
 		return 0, ErrSpoolFull
 	}
-	return max(min(n, free), 0), nil
-}
-
-// take accounts for the result of a system call that appends n bytes.
-func (s *spool) take(n int, err error) (int, error) {
-	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.ENOMEM) {
-		return 0, fmt.Errorf("%w: %w", ErrSpoolFull, err)
-	}
-	if err != nil {
-		return 0, err
-	}
-	s.size += int64(n)
-	s.unread += int32(n)
-	s.unseen += int32(n)
-	return n, nil
-}
-
-// splice moves bytes from a FIFO to the end of the spool. They are consumed and stored by one system call, which SIGKILL does not cut.
-func (s *spool) splice(fd, limit int) (int, error) {
-	limit, err := s.room(limit)
-	if err != nil || limit == 0 {
-		return 0, err
+	if limit = min(limit, free); limit <= 0 {
+		return 0, nil
 	}
 	n, err := retry(func() (int, error) {
 		end := s.size
 		n, err := unix.Splice(fd, nil, int(s.fd), &end, limit, unix.SPLICE_F_NONBLOCK)
 		return int(n), err
 	})
-	if errors.Is(err, unix.EAGAIN) {
+	switch {
+	case errors.Is(err, unix.EAGAIN):
 		return 0, nil
-	}
-	if n == 0 && err == nil {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EDQUOT), errors.Is(err, unix.ENOMEM):
+		return 0, fmt.Errorf("%w: %w", ErrSpoolFull, err)
+	case err != nil:
+		return 0, err
+	case n == 0:
 		return 0, io.EOF
 	}
-	return s.take(n, err)
-}
-
-// append writes bytes to the end of the spool, possibly not all of them.
-func (s *spool) append(data []byte) (int, error) {
-	n, err := s.room(len(data))
-	if err != nil || n == 0 {
-		return 0, err
-	}
-	return s.take(retry(func() (int, error) { return unix.Pwrite(int(s.fd), data[:n], s.size) }))
+	s.size += int64(n)
+	s.unread += int32(n)
+	s.unseen += int32(n)
+	return n, nil
 }
 
 // until returns the spool as it was when it ended at a position.

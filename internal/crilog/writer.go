@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -23,11 +21,10 @@ const (
 )
 
 const (
-	// readSize is the size of one read from a container's pipe: half of the pipe's capacity, so that the container can fill the
-	// other half meanwhile.
+	// readSize is the size of one read from a spool, which has two of the longest parts of a line.
 	readSize = 32 << 10
 
-	// quietSize is the size of the first reads. Most containers write little, and each has two pipes.
+	// quietSize is the size of the first reads. Most containers write little.
 	quietSize = 2 << 10
 
 	// flushSize bounds the output buffer, since many short lines grow by their time stamps.
@@ -56,11 +53,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Writer is a container's log, open for writing. Both streams of the container share it. It is safe for concurrent use.
-//
-// A log never blocks its container. Lines that cannot be written (disk full, directory removed) are dropped and counted. An entry
-// in the log reports them as soon as it can be written again.
-type Writer struct {
+// writer writes the files of a log, for a [Feed]. Both streams of the container share it.
+type writer struct {
 	path string
 	opt  Options
 	now  func() time.Time
@@ -102,22 +96,9 @@ type loss struct {
 	cause        error
 }
 
-// Open opens the log at path, which must be absolute, and creates its directory. It appends to an existing log. A file that
-// cannot be opened now is tried again on each write, so the only error is a relative path.
-func Open(path string, o Options) (*Writer, error) {
-	if !filepath.IsAbs(path) {
-		return nil, fmt.Errorf("open log %q: path must be absolute", path)
-	}
-	w := newWriter(path, o)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	// The first write reports the error in the log.
-	_ = w.open()
-	return w, nil
-}
-
-func newWriter(path string, o Options) *Writer {
-	w := &Writer{path: path, opt: o.withDefaults(), now: time.Now}
+// newWriter returns the writer of the log at an absolute path. It opens the file at the first write, and appends to an existing log.
+func newWriter(path string, o Options) *writer {
+	w := &writer{path: path, opt: o.withDefaults(), now: time.Now}
 	w.limit = newLimiter(o.Rate, w.reportDropped)
 	return w
 }
@@ -130,9 +111,6 @@ type Sink interface {
 	Close() (lost int64)
 }
 
-// CopyTo makes the log send a copy of its entries to a sink, which it closes. It must be called before the first [Writer.Copy].
-func (w *Writer) CopyTo(s Sink) { w.sink = s }
-
 // batch are complete entries of one stream that are to be written.
 type batch struct {
 	stream  Stream
@@ -144,36 +122,12 @@ type batch struct {
 	read    int64 // bytes of the stream that are in entries, were in them before, or were dropped
 }
 
-// Copy copies what a container writes to r into the log until EOF, one entry per line. As in containerd, a last line without a newline is
-// partial. It continues if the log cannot be written. The error is that of r, nil on EOF.
-func (w *Writer) Copy(r io.Reader, s Stream) error {
-	in := make([]byte, quietSize)
-	out := batch{stream: s}
-	held := 0 // bytes of an incomplete line at the start of in
-	for {
-		n, err := r.Read(in[held:])
-		if held += n; held == len(in) && held < readSize {
-			in = slices.Grow(in, readSize-len(in))[:readSize]
-		}
-		held = w.append(&out, in[:held], err != nil)
-		w.flush(&out)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// append appends the entries of the data in in to out, and moves an incomplete line to the start of in. The length of that line
-// is at most maxPart, so at least half of the buffer is free.
-func (w *Writer) append(out *batch, in []byte, end bool) (held int) {
+// append appends the entries of the data in in to out, except for an incomplete line at its end, which has at most maxPart bytes.
+func (w *writer) append(out *batch, in []byte, end bool) {
 	var buf [len(timeFormat)]byte
 	now := w.now()
 	stamp := now.UTC().AppendFormat(buf[:0], timeFormat)
-	rest := in
-	for len(rest) > 0 {
+	for rest := in; len(rest) > 0; {
 		i := bytes.IndexByte(rest[:min(len(rest), maxPart+1)], '\n')
 		switch {
 		case i >= 0:
@@ -186,13 +140,12 @@ func (w *Writer) append(out *batch, in []byte, end bool) (held int) {
 			w.add(out, now, stamp, lastPart, rest)
 			rest = nil
 		default:
-			return copy(in, rest)
+			return
 		}
 		if len(out.entries) >= flushSize {
 			w.flush(out)
 		}
 	}
-	return 0
 }
 
 // ending is how the text of an entry ends.
@@ -205,7 +158,7 @@ const (
 )
 
 // add adds an entry, unless the rate limit drops it. If it drops a later part of a line, the line ends before it.
-func (w *Writer) add(out *batch, now time.Time, stamp []byte, end ending, text []byte) {
+func (w *writer) add(out *batch, now time.Time, stamp []byte, end ending, text []byte) {
 	if out.read += int64(len(text)); end == fullLine {
 		out.read++
 	}
@@ -231,20 +184,7 @@ func (w *Writer) add(out *batch, now time.Time, stamp []byte, end ending, text [
 	}
 }
 
-// Close closes the sink and the file, after a last attempt to report dropped lines. A later write opens the file again.
-func (w *Writer) Close() error {
-	if w.limit != nil {
-		w.limit.Stop(w.now())
-	}
-	w.closeSink()
-	w.stopCompression()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.reportLost()
-	return w.closeFile()
-}
-
-func (w *Writer) closeSink() {
+func (w *writer) closeSink() {
 	if w.sink == nil {
 		return
 	}
@@ -255,13 +195,13 @@ func (w *Writer) closeSink() {
 }
 
 // reportLost is the last attempt to report dropped lines. The caller holds the lock.
-func (w *Writer) reportLost() {
+func (w *writer) reportLost() {
 	if w.lost.lines > 0 {
 		_ = w.write(&batch{})
 	}
 }
 
-func (w *Writer) closeFile() error {
+func (w *writer) closeFile() error {
 	if w.file == nil {
 		return nil
 	}
@@ -271,13 +211,13 @@ func (w *Writer) closeFile() error {
 }
 
 // flush writes complete entries, and empties the batch. It rotates first if they do not fit, and drops and counts them on an error.
-func (w *Writer) flush(out *batch) {
+func (w *writer) flush(out *batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.flushLocked(out)
 }
 
-func (w *Writer) flushLocked(out *batch) {
+func (w *writer) flushLocked(out *batch) {
 	b := out.entries
 	defer func() { out.entries, out.lines = b[:0], 0 }()
 	if len(b) == 0 {
@@ -302,7 +242,7 @@ func (w *Writer) flushLocked(out *batch) {
 }
 
 // write writes the entries of a batch, after the report of lines that were lost before.
-func (w *Writer) write(out *batch) error {
+func (w *writer) write(out *batch) error {
 	b, lines := out.entries, out.lines
 	if w.file == nil {
 		if err := w.open(); err != nil {
@@ -360,7 +300,7 @@ func (l loss) notice() string {
 
 // own returns a line of podstead, which is on the stream of errors, and the number of lines that its entries complete. It ends a line of
 // the container that is not complete, so that the two are not joined.
-func (w *Writer) own(text string) (entries []byte, lines int64) {
+func (w *writer) own(text string) (entries []byte, lines int64) {
 	stamp := []byte(w.now().UTC().Format(timeFormat))
 	if w.unended[Stderr.index()] {
 		entries, lines = appendEntry(nil, stamp, Stderr, false, nil), 1
@@ -368,7 +308,7 @@ func (w *Writer) own(text string) (entries []byte, lines int64) {
 	return appendEntry(entries, stamp, Stderr, false, []byte(text)), lines + 1
 }
 
-func (w *Writer) open() error {
+func (w *writer) open() error {
 	dir, err := openDirectory(filepath.Dir(w.path), true)
 	if err != nil {
 		return err
@@ -377,7 +317,7 @@ func (w *Writer) open() error {
 	return w.openIn(dir)
 }
 
-func (w *Writer) openIn(dir *directory) error {
+func (w *writer) openIn(dir *directory) error {
 	if !w.counted {
 		if err := w.countExisting(dir, filepath.Base(w.path)); err != nil {
 			return err
@@ -419,7 +359,7 @@ func endLine(f *os.File) (int64, error) {
 
 // rotate moves path to path.1, path.1 to path.2 and so on, starting with the oldest. Followers rely on a file having moved before
 // the next one takes its name. If a name is free, older files keep theirs: a rotation that was killed is finished, not repeated.
-func (w *Writer) rotate() error {
+func (w *writer) rotate() error {
 	if err := w.file.Close(); err != nil {
 		w.file = nil
 		return err
@@ -466,7 +406,7 @@ func rotated(path string, i int) string {
 }
 
 // reportDropped writes the notice of lines that the rate limit has dropped.
-func (w *Writer) reportDropped(lines int64, during time.Duration) {
+func (w *writer) reportDropped(lines int64, during time.Duration) {
 	text := fmt.Sprintf("podstead: %d lines dropped in %v (rate limit %v)", lines, during.Round(time.Second), w.opt.Rate)
 	if w.sink != nil {
 		w.sink.Entry(w.now(), Stderr, false, []byte(text))
@@ -475,7 +415,7 @@ func (w *Writer) reportDropped(lines int64, during time.Duration) {
 }
 
 // report writes a line of podstead.
-func (w *Writer) report(text string) {
+func (w *writer) report(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := batch{stream: Stderr}

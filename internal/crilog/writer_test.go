@@ -2,7 +2,6 @@ package crilog
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,38 +11,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// chunks is a reader that returns a few bytes at a time, as a pipe does.
-type chunks struct {
-	rest []byte
-	size int
-}
-
-func (c *chunks) Read(p []byte) (int, error) {
-	if len(c.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p[:min(len(p), c.size)], c.rest)
-	c.rest = c.rest[n:]
-	return n, nil
-}
-
-// open opens a log with a stopped clock.
-func open(t testing.TB, path string, o Options) *Writer {
+// open returns the writer of a log with a stopped clock.
+func open(t testing.TB, path string, o Options) *writer {
 	t.Helper()
-	w, err := Open(path, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := newWriter(path, o)
 	w.now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("elsewhere", 3600)) }
-	t.Cleanup(func() { _ = w.Close() })
+	t.Cleanup(func() {
+		w.stopCompression()
+		_ = w.closeFile()
+	})
 	return w
 }
 
-func copyAll(t testing.TB, w *Writer, s Stream, out string) {
-	t.Helper()
-	if err := w.Copy(strings.NewReader(out), s); err != nil {
-		t.Fatal(err)
-	}
+// copyAll writes all output of a stream, as a [Feed] writes the last chunk.
+func copyAll(w *writer, s Stream, out string) {
+	b := batch{stream: s}
+	w.append(&b, []byte(out), true)
+	w.flush(&b)
 }
 
 func content(t testing.TB, path string) string {
@@ -58,9 +42,9 @@ func content(t testing.TB, path string) string {
 func TestWriterFormat(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pod/app/0.log")
 	w := open(t, path, Options{})
-	copyAll(t, w, Stdout, "one\n\ntwo\n")
-	copyAll(t, w, Stderr, "no end")
-	copyAll(t, w, Stdout, strings.Repeat("a", maxPart)+"bc\n")
+	copyAll(w, Stdout, "one\n\ntwo\n")
+	copyAll(w, Stderr, "no end")
+	copyAll(w, Stdout, strings.Repeat("a", maxPart)+"bc\n")
 	want := "2026-01-02T02:04:05.000000000Z stdout F one\n" +
 		"2026-01-02T02:04:05.000000000Z stdout F \n" +
 		"2026-01-02T02:04:05.000000000Z stdout F two\n" +
@@ -76,11 +60,9 @@ func TestWriterFormat(t *testing.T) {
 func TestOwnLineAfterUnendedLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	w := open(t, path, Options{Rate: Rate{Lines: 1}})
-	copyAll(t, w, Stderr, "no end")
-	copyAll(t, w, Stdout, "dropped\n")
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	copyAll(w, Stderr, "no end")
+	copyAll(w, Stdout, "dropped\n")
+	w.limit.notice(w.limit.cancel(w.now()))
 	got := texts(t, path, ReadOptions{})
 	if len(got) != 2 || got[0] != "no end" || !strings.HasPrefix(got[1], "podstead: 1 lines dropped") {
 		t.Errorf("lines %q", got)
@@ -92,7 +74,7 @@ func TestWriterAppendsAfterTornLine(t *testing.T) {
 	if err := os.WriteFile(path, []byte("2026-01-02T02:04:04.000000000Z stdout F whole\n2026-01-02T02:04:04.0000"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	copyAll(t, open(t, path, Options{}), Stdout, "next\n")
+	copyAll(open(t, path, Options{}), Stdout, "next\n")
 	if diff := cmp.Diff([]string{"whole", "next"}, texts(t, path, ReadOptions{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -112,7 +94,7 @@ func TestWriterRotates(t *testing.T) {
 			path := filepath.Join(dir, "0.log")
 			w := open(t, path, Options{MaxBytes: 190, Keep: tt.keep})
 			for i := range 30 {
-				copyAll(t, w, Stdout, fmt.Sprintf("line %d\n", i))
+				copyAll(w, Stdout, fmt.Sprintf("line %d\n", i))
 			}
 			var got []string
 			for i := range tt.keep {
@@ -137,12 +119,12 @@ func TestWriterDropsUnwritableLines(t *testing.T) {
 	tests := []struct {
 		name, cause string
 		// spoil is called before each output.
-		spoil  func(t *testing.T, w *Writer)
-		repair func(t *testing.T, w *Writer)
+		spoil  func(t *testing.T, w *writer)
+		repair func(t *testing.T, w *writer)
 	}{
 		{
 			name: "disk full", cause: "no space left on device",
-			spoil: func(t *testing.T, w *Writer) {
+			spoil: func(t *testing.T, w *writer) {
 				full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 				if err != nil {
 					t.Fatal(err)
@@ -152,12 +134,12 @@ func TestWriterDropsUnwritableLines(t *testing.T) {
 				}
 				w.file = full
 			},
-			repair: func(*testing.T, *Writer) {},
+			repair: func(*testing.T, *writer) {},
 		},
 		{
 			name: "no directory", cause: "not a directory",
-			spoil: func(t *testing.T, w *Writer) {
-				_ = w.Close()
+			spoil: func(t *testing.T, w *writer) {
+				_ = w.closeFile()
 				if err := os.RemoveAll(filepath.Dir(w.path)); err != nil {
 					t.Fatal(err)
 				}
@@ -165,7 +147,7 @@ func TestWriterDropsUnwritableLines(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			repair: func(t *testing.T, w *Writer) { remove(t, filepath.Dir(w.path)) },
+			repair: func(t *testing.T, w *writer) { remove(t, filepath.Dir(w.path)) },
 		},
 	}
 	for _, tt := range tests {
@@ -173,12 +155,12 @@ func TestWriterDropsUnwritableLines(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "app/0.log")
 			w := open(t, path, Options{})
 			tt.spoil(t, w)
-			copyAll(t, w, Stdout, "lost 1\nlost 2\n")
+			copyAll(w, Stdout, "lost 1\nlost 2\n")
 			tt.spoil(t, w)
-			copyAll(t, w, Stderr, "lost 3\n")
+			copyAll(w, Stderr, "lost 3\n")
 			tt.repair(t, w)
-			copyAll(t, w, Stdout, "kept\n")
-			copyAll(t, w, Stdout, "kept too\n")
+			copyAll(w, Stdout, "kept\n")
+			copyAll(w, Stdout, "kept too\n")
 			got := texts(t, path, ReadOptions{})
 			if len(got) != 3 || got[1] != "kept" || got[2] != "kept too" {
 				t.Fatalf("log: %q", got)
@@ -199,12 +181,6 @@ func remove(t *testing.T, path string) {
 	}
 }
 
-func TestOpenRefusesRelativePath(t *testing.T) {
-	if _, err := Open("0.log", Options{}); err == nil {
-		t.Error("no error")
-	}
-}
-
 func BenchmarkCopy(b *testing.B) {
 	for _, size := range []int{16, 128, 4096, 100 << 10} {
 		b.Run(fmt.Sprintf("line of %d", size), func(b *testing.B) {
@@ -214,7 +190,7 @@ func BenchmarkCopy(b *testing.B) {
 			b.SetBytes(int64(len(out)))
 			b.ReportAllocs()
 			for b.Loop() {
-				copyAll(b, w, Stdout, out)
+				copyAll(w, Stdout, out)
 			}
 		})
 	}

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -44,30 +43,22 @@ func imagesOf(rt Runtime) moveBack {
 	return nil
 }
 
-// undoBundles undoes bundles whose client was killed, until the returned function is called.
-func (o *Options) undoBundles(ctx context.Context, s *supervisor.Supervisor, files *podfiles.Set, back moveBack) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() {
-		w := o.watchState(ctx)
-		if w != nil {
-			defer w.Close()
+// undoBundles undoes bundles whose client was killed, until ctx ends.
+func (o *Options) undoBundles(ctx context.Context, s *supervisor.Supervisor, files *podfiles.Set, back moveBack) {
+	w := o.watchState(ctx)
+	if w != nil {
+		defer w.Close()
+	}
+	reported := ""
+	for {
+		err := o.undoBundle(ctx, s, files, back)
+		if err != nil && !errors.Is(err, errPodRemains) && err.Error() != reported {
+			reported = err.Error()
+			o.Log.LogAttrs(ctx, slog.LevelWarn, "interrupted bundle cannot be undone", slog.Any("error", err))
 		}
-		reported := ""
-		for {
-			err := o.undoBundle(ctx, s, files, back)
-			if err != nil && !errors.Is(err, errPodRemains) && err.Error() != reported {
-				reported = err.Error()
-				o.Log.LogAttrs(ctx, slog.LevelWarn, "interrupted bundle cannot be undone", slog.Any("error", err))
-			}
-			if !o.awaitBundle(ctx, w) {
-				return
-			}
+		if !o.awaitBundle(ctx, w) {
+			return
 		}
-	})
-	return func() {
-		cancel()
-		running.Wait()
 	}
 }
 

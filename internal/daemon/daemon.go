@@ -157,7 +157,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer boot.set(ctx)()
 	defer func() { err = errors.Join(err, stopSupervisor(ctx, s)) }()
-	defer recordEvents(ctx, recorder, s)()
+	defer inBackground(ctx, func(ctx context.Context) { recorder.Follow(ctx, s) })()
 	defer importImages(ctx, dirs, s)()
 	if crash != "" {
 		s.Events().Add(event.New(api.EventDaemonCrashed, s.Now().Wall, "", event.Fields{"error": crash}))
@@ -165,15 +165,15 @@ func Run(ctx context.Context, o Options) (err error) {
 	reportLosses(rt, s)
 	reportCleared(rt, s)
 	reportMonitor(rt, s)
-	o.restoreBundle(ctx) // before the pods directory and its values are read
-	defer o.keepReboots(ctx)()
+	o.restoreBundle(ctx)                      // before the pods directory and its values are read
+	defer inBackground(ctx, o.rebooter.Run)() // it saves the ages of reboots
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{
 		MaxReplicas: int(o.Config.Pods.MaxReplicas),
 		Events:      s.Events(), Log: o.Log, Histories: podfiles.NewHistoryDir(filepath.Join(o.Config.StateDir, "generations")),
 		Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
-	defer o.undoBundles(ctx, s, files, imagesOf(rt))()
+	defer inBackground(ctx, func(ctx context.Context) { o.undoBundles(ctx, s, files, imagesOf(rt)) })()
 	host := o.newStorage(rt, s, files)
 	o.closeUnused(ctx)
 	r := newReloader(&o, loaded, rt, s, host, dirs)
@@ -219,11 +219,11 @@ func (o *Options) values() configsource.Source {
 	return configsource.Source{Dir: o.Config.ConfigDir, Credentials: os.Getenv("CREDENTIALS_DIRECTORY")}
 }
 
-// keepReboots saves the ages of reboots until the returned function is called.
-func (o *Options) keepReboots(ctx context.Context) (stop func()) {
+// inBackground runs a function. The returned function ends its context and waits for it.
+func inBackground(ctx context.Context, run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	running.Go(func() { o.rebooter.Run(ctx) })
+	running.Go(func() { run(ctx) })
 	return func() {
 		cancel()
 		running.Wait()

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"sync"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
@@ -28,11 +27,5 @@ func importImages(ctx context.Context, d *imagefile.Dirs, s *supervisor.Supervis
 		return func() {}
 	}
 	d.SetEmit(func(kind api.EventKind, f event.Fields) { s.Events().Add(event.New(kind, s.Now().Wall, "", f)) })
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { d.Run(ctx) })
-	return func() {
-		cancel()
-		running.Wait()
-	}
+	return inBackground(ctx, d.Run)
 }

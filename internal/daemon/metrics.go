@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"sync"
 
 	"github.com/podstead/podstead/internal/daemon/metrics"
 	"github.com/podstead/podstead/runtime/record"
@@ -33,15 +32,4 @@ func (o *Options) newMetrics(ctx context.Context, rt Runtime, s *supervisor.Supe
 		options.ReadStats, options.CheckEngine = r.ReadStats, r.CheckEngine
 	}
 	return metrics.New(options)
-}
-
-// recordEvents counts the events of a supervisor until the returned function is called.
-func recordEvents(ctx context.Context, r *metrics.Recorder, s *supervisor.Supervisor) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	running.Go(func() { r.Follow(ctx, s) })
-	return func() {
-		cancel()
-		running.Wait()
-	}
 }

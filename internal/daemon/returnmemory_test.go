@@ -49,6 +49,15 @@ func TestReturnMemory(t *testing.T) {
 			after(restDelay/2, 0)
 		}
 		after(restDelay, 1)
+		changed()
+		for range int(busyLimit / (restDelay / 2)) {
+			after(restDelay/2, 0)
+			close(*renew())
+		}
+		if after(0, 0); target.Load() != restPercent {
+			t.Errorf("target %d%% of a daemon that was busy for %v", target.Load(), busyLimit)
+		}
+		after(restDelay, 1)
 		unused.Store(minUnused - 1)
 		changed()
 		after(time.Hour, 0)

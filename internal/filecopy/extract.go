@@ -2,6 +2,7 @@ package filecopy
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -352,14 +353,7 @@ func pathCause(err error) error {
 	return err
 }
 
-func isZero(block []byte) bool {
-	for _, b := range block {
-		if b != 0 {
-			return false
-		}
-	}
-	return true
-}
+func isZero(block []byte) bool { return len(bytes.TrimLeft(block, "\x00")) == 0 }
 
 // apply sets the attributes of an open file. chown(2) clears the setuid bit, so the mode follows it.
 func (a Attributes) apply(f *os.File) error {

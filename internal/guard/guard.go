@@ -61,14 +61,24 @@ func Catch[T any](ctx context.Context, log *slog.Logger, do func(context.Context
 	return value, err
 }
 
-// Go calls do in a goroutine, and left when do has returned. If it has not by the cleanup time after the end of ctx, Go calls left then,
-// and the goroutine leaks until do returns.
+// Go calls do in a goroutine, and left when do has returned. If do does not return within the cleanup time after the end of ctx, Go calls
+// left then, and the goroutine leaks until do returns.
 func Go(ctx context.Context, cleanup time.Duration, do, left func()) {
 	left = sync.OnceFunc(left)
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(cleanup, left) })
+	returned := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		late := time.NewTimer(cleanup)
+		defer late.Stop()
+		select {
+		case <-returned:
+		case <-late.C:
+			left()
+		}
+	})
 	go func() {
 		defer left()
 		defer stop()
+		defer close(returned)
 		do()
 	}()
 }

@@ -65,7 +65,7 @@ func TestNoTimeout(t *testing.T) {
 	}
 }
 
-// TestGo expects that the end of a call is reported once: when it has returned, or when the cleanup time is over.
+// TestGo expects that a call is reported once: when it has returned, or after the cleanup time.
 func TestGo(t *testing.T) {
 	for name, test := range map[string]struct {
 		returns time.Duration // after the end of the context; negative: before it

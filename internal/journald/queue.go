@@ -1,6 +1,7 @@
 package journald
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"sync"
@@ -63,9 +64,7 @@ const itemSize = 32
 
 // NewQueue starts a queue. The caller calls [Queue.Close].
 func NewQueue(o Options) *Queue {
-	if o.Socket == "" {
-		o.Socket = Socket
-	}
+	o.Socket = cmp.Or(o.Socket, Socket)
 	if o.Limit <= 0 {
 		o.Limit = DefaultLimit
 	}

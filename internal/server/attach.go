@@ -26,11 +26,10 @@ type Attacher interface {
 // attach connects a client with the standard streams of a running container, from now on. The client connects with a WebSocket, see package
 // channel. The status at the end of the session has the exit code of the container.
 // Parameters: container, stdin, stdout, stderr, tty, width and height of the terminal, fromStart, and uid.
-func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
+func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	opened, q, err := s.openAttach(r)
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	defer opened.Close()
 	var receive []channel.ID
@@ -40,7 +39,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	if opened.Incomplete {
 		w.Header().Set(api.IncompleteHeader, "true")
 	}
-	s.session(w, r, receive, func(ctx context.Context, conn *channel.Conn) (int, error) {
+	return s.session(w, r, receive, func(ctx context.Context, conn *channel.Conn) (int, error) {
 		sent := make(chan struct{}) // closed when the input of the client was passed on
 		defer context.AfterFunc(ctx, func() { closeAttach(opened, sent) })()
 		return serveAttach(conn, opened, q, sent) //nolint:contextcheck // the end of ctx closes the session and the connection

@@ -77,11 +77,7 @@ func (s *streams) start(t *testing.T, container string) *process {
 		t.Fatal(err)
 	}
 	in.Created()
-	var out, errs io.Reader
-	out, p.stdout = io.Pipe()
-	errs, p.stderr = io.Pipe()
-	go func() { _, _ = io.Copy(io.Discard, struct{ io.Reader }{p.Copy(out, attach.Stdout)}) }()
-	go func() { _, _ = io.Copy(io.Discard, struct{ io.Reader }{p.Copy(errs, attach.Stderr)}) }()
+	p.stdout, p.stderr = p.Output(attach.Stdout), p.Output(attach.Stderr)
 	s.server.Add(container, p.Container)
 	t.Cleanup(func() {
 		p.exit(0)

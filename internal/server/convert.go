@@ -49,15 +49,12 @@ func podOf(s *supervisor.Snapshot, hostIPs []api.PodIP) api.Pod {
 // when the container has it: until then, the policy of an image with the tag latest is not known if the pod has archives.
 func withPullPolicies(pod *spec.Pod, containers map[string]lifecycle.Container) spec.Pod {
 	p := *pod
-	for _, list := range []*[]spec.Container{&p.InitContainers, &p.Containers, &p.EphemeralContainers} {
-		*list = slices.Clone(*list)
-		for i := range *list {
-			c := &(*list)[i]
-			image := containers[c.Name].Image
-			policy := spec.DefaultPullPolicy(c.Image, image.Archive)
-			if c.ImagePullPolicy == "" && (policy != spec.PullAlways || image.ID != "" || len(pod.ArchivesOf(c)) == 0) {
-				c.ImagePullPolicy = policy
-			}
+	p.CloneContainers()
+	for c := range p.EveryContainer() {
+		image := containers[c.Name].Image
+		policy := spec.DefaultPullPolicy(c.Image, image.Archive)
+		if c.ImagePullPolicy == "" && (policy != spec.PullAlways || image.ID != "" || len(pod.ArchivesOf(c)) == 0) {
+			c.ImagePullPolicy = policy
 		}
 	}
 	p.Volumes = slices.Clone(p.Volumes)

@@ -13,7 +13,6 @@ import (
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 // TestConversions requires that a converted value has the same JSON as the internal one: no field is lost. Fields of the supervisor that
@@ -139,11 +138,6 @@ func TestWords(t *testing.T) {
 		{string(lifecycle.ReasonCompleted), string(api.ReasonCompleted)},
 		{string(lifecycle.ReasonQuarantined), string(api.ReasonQuarantined)},
 		{string(lifecycle.ReasonUnexpectedAdmissionError), "UnexpectedAdmissionError"},
-		{string(podfiles.GenerationProgressing), string(api.GenerationProgressing)},
-		{string(podfiles.GenerationReady), string(api.GenerationReady)},
-		{string(podfiles.GenerationFailed), string(api.GenerationFailed)},
-		{string(podfiles.GenerationRolledBack), string(api.GenerationRolledBack)},
-		{string(podfiles.GenerationSuperseded), string(api.GenerationSuperseded)},
 		{string(lifecycle.ProbeStartup), string(api.ProbeStartup)},
 		{string(lifecycle.ProbeReadiness), string(api.ProbeReadiness)},
 		{string(lifecycle.ProbeLiveness), string(api.ProbeLiveness)},

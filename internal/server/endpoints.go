@@ -36,9 +36,9 @@ type Endpoint struct {
 	// Reasons are the reasons of errors, beside those that every endpoint has.
 	Reasons []api.ErrorReason
 
-	// One of these serves the request.
+	// One of these serves the request. serve returns an error only if it has sent nothing: the error is the response.
 	call  func(*Server, *http.Request) (any, error)
-	serve func(*Server, http.ResponseWriter, *http.Request)
+	serve func(*Server, http.ResponseWriter, *http.Request) error
 	// limit bounds the call; 0: [api.CallTimeout].
 	limit time.Duration
 }
@@ -77,7 +77,11 @@ func (e *Endpoint) AllReasons() []api.ErrorReason { return slices.Concat(commonR
 func (s *Server) newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	for _, e := range Endpoints() {
-		serve := func(w http.ResponseWriter, r *http.Request) { e.serve(s, w, r) }
+		serve := func(w http.ResponseWriter, r *http.Request) {
+			if err := e.serve(s, w, r); err != nil {
+				s.reply(w, r, nil, err)
+			}
+		}
 		if e.call != nil {
 			serve = s.handleWithin(cmp.Or(e.limit, api.CallTimeout), func(r *http.Request) (any, error) { return e.call(s, r) })
 		}

@@ -13,32 +13,27 @@ import (
 
 // events sends the events that are kept, oldest first. Parameters: after (a sequence number of the instance), instance, since (a time),
 // pod (a name), uid, labelSelector, redact, which removes values of secrets, and follow, which continues with new events.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
 	follow, err := flag(q, "follow")
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	after, err := number(q, "after")
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	since, err := timestamp(q, "since")
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	labels, err := s.labelFilter(q.Get("labelSelector"))
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	redacted, err := isRedacted(r)
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Restored() {
 		after = 0 // a sequence number of an unknown instance
@@ -54,6 +49,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		send = func(ctx context.Context, e api.Event) error { return out.send(s.redactEvent(ctx, e)) }
 	}
 	out.done(s.sendEvents(r, out, send, follow, after, selected))
+	return nil
 }
 
 func (s *Server) sendEvents(r *http.Request, out *stream, send func(context.Context, api.Event) error, follow bool, after uint64,

@@ -31,27 +31,24 @@ const defaultContainerAnnotation = "kubectl.kubernetes.io/default-container"
 // exec runs a command in a container, for a client that connects with a WebSocket, see package channel.
 // Parameters: command (repeatable: the program and its arguments), container, stdin, stdout, stderr, tty, width and height of the terminal,
 // and uid. Errors before the command starts are responses; later ones are in the status at the end of the session.
-func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
+func (s *Server) exec(w http.ResponseWriter, r *http.Request) error {
 	command, err := readExecQuery(r.URL.Query())
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	snapshot, err := s.lookUp(r)
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	ref, err := runningContainer(&snapshot, r.URL.Query().Get("container"))
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	var receive []channel.ID
 	if command.stdin {
 		receive = append(receive, channel.Stdin)
 	}
-	s.session(w, r, receive, func(ctx context.Context, c *channel.Conn) (int, error) {
+	return s.session(w, r, receive, func(ctx context.Context, c *channel.Conn) (int, error) {
 		code, err := s.o.Sessions.Session(ctx, snapshot.Facts.UID, ref, command.connect(c))
 		if f, ok := errors.AsType[lifecycle.Failure](err); ok && f.Kind == lifecycle.FailureNotFound { // it has exited since
 			err = notRunning(snapshot.Pod.Name, ref.Container, f.Message)
@@ -64,22 +61,20 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 // run, unless the daemon stops.
 func (s *Server) session(w http.ResponseWriter, r *http.Request, receive []channel.ID,
 	run func(context.Context, *channel.Conn) (int, error),
-) {
+) error {
 	if !s.sessions.TryAcquire(1) {
-		s.reply(w, r, nil, &api.Error{
+		return &api.Error{
 			Status: http.StatusTooManyRequests, Reason: api.ReasonTooManySessions,
 			Message: fmt.Sprintf("too many sessions at once: at most %d", api.MaxSessions), Hint: "end another session, then try again",
-		})
-		return
+		}
 	}
 	defer s.sessions.Release(1)
 	conn, err := channel.Accept(w, r, receive...)
 	if refused, ok := errors.AsType[*channel.RefusedError](err); ok {
-		s.reply(w, r, nil, failure(refused.Status, "%s", refused.Message))
-		return
+		return failure(refused.Status, "%s", refused.Message)
 	}
 	if err != nil {
-		return // there is no connection to report it on
+		return nil // there is no connection to report it on
 	}
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(r.Context())
@@ -111,6 +106,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, receive []chann
 		finish(stoppedStatus())
 		<-done
 	}
+	return nil
 }
 
 // execQuery is the query of an exec request.
@@ -189,12 +185,15 @@ func containerName(s *supervisor.Snapshot, name string) (string, error) {
 		}
 	}
 	if !slices.Contains(names, name) {
-		return "", &api.Error{
-			Status: http.StatusNotFound, Message: "pod " + strconv.Quote(s.Pod.Name) + " has no container " + strconv.Quote(name),
-			Hint: "use one of " + strings.Join(names, ", "),
-		}
+		return "", noContainer(s.Pod, name, names)
 	}
 	return name, nil
+}
+
+func noContainer(pod *spec.Pod, name string, names []string) error {
+	e := failure(http.StatusNotFound, "pod %q has no container %q", pod.Name, name)
+	e.Hint = "use one of " + strings.Join(names, ", ")
+	return e
 }
 
 // runningContainer returns the run of a container of a pod; with an empty name, of its default container.

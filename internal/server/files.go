@@ -120,19 +120,20 @@ type copied struct {
 }
 
 // readFiles sends files of a container as a tar stream. An error after the start of the stream is in the trailer.
-func (s *Server) readFiles(w http.ResponseWriter, r *http.Request) {
+func (s *Server) readFiles(w http.ResponseWriter, r *http.Request) error {
 	t, err := s.fileTarget(r)
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
-	s.sendArchive(w, r, func(ctx context.Context, to io.Writer) (filecopy.Result, error) {
+	return s.sendArchive(w, r, func(ctx context.Context, to io.Writer) (filecopy.Result, error) {
 		return s.o.ContainerFiles.ReadFiles(ctx, t.uid, t.container, t.path, to)
 	})
 }
 
 // sendArchive sends the tar stream that write writes.
-func (s *Server) sendArchive(w http.ResponseWriter, r *http.Request, write func(context.Context, io.Writer) (filecopy.Result, error)) {
+func (s *Server) sendArchive(
+	w http.ResponseWriter, r *http.Request, write func(context.Context, io.Writer) (filecopy.Result, error),
+) error {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	from, to := io.Pipe()
@@ -149,8 +150,7 @@ func (s *Server) sendArchive(w http.ResponseWriter, r *http.Request, write func(
 	block := make([]byte, copyBlock)
 	n, err := from.Read(block)
 	if n == 0 && err != nil && !errors.Is(err, io.EOF) {
-		s.reply(w, r, nil, copyError(err))
-		return
+		return copyError(err)
 	}
 	w.Header().Set("Content-Type", api.TarContent)
 	w.Header().Set("Trailer", api.CopyTrailer)
@@ -170,6 +170,7 @@ func (s *Server) sendArchive(w http.ResponseWriter, r *http.Request, write func(
 		end.Warnings = (<-done).result.Warnings
 	}
 	s.endCopy(w, end)
+	return nil
 }
 
 func writeAll(w io.Writer, b []byte) error {
@@ -191,7 +192,7 @@ func (s *Server) endCopy(w http.ResponseWriter, end api.CopyEnd) {
 
 // writeFiles creates files of a container from the tar stream in the body. With preserve=false, the owner is the user of the container, and
 // permissions and times are those of new files.
-func (s *Server) writeFiles(w http.ResponseWriter, r *http.Request) {
+func (s *Server) writeFiles(w http.ResponseWriter, r *http.Request) error {
 	t, err := s.fileTarget(r)
 	preserve := true
 	if err == nil && r.URL.Query().Has("preserve") {
@@ -200,6 +201,7 @@ func (s *Server) writeFiles(w http.ResponseWriter, r *http.Request) {
 	s.receiveArchive(w, r, err, func(ctx context.Context, from io.Reader) (filecopy.Result, error) {
 		return s.o.ContainerFiles.WriteFiles(ctx, t.uid, t.container, t.path, from, preserve)
 	})
+	return nil
 }
 
 // receiveArchive calls read with the tar stream in the body of a request, unless there is an error before.

@@ -63,12 +63,10 @@ func imageCall(call func(*Server, *http.Request) (any, error)) func(*Server, *ht
 }
 
 // imageStream is a request with a stream that needs images. The function returns an error if it has sent nothing.
-func imageStream(send func(*Server, http.ResponseWriter, *http.Request) error) func(*Server, http.ResponseWriter, *http.Request) {
-	return func(s *Server, w http.ResponseWriter, r *http.Request) {
+func imageStream(send func(*Server, http.ResponseWriter, *http.Request) error) func(*Server, http.ResponseWriter, *http.Request) error {
+	return func(s *Server, w http.ResponseWriter, r *http.Request) error {
 		_, err := imageCall(func(s *Server, r *http.Request) (any, error) { return nil, send(s, w, r) })(s, r)
-		if err != nil {
-			s.reply(w, r, nil, err)
-		}
+		return err
 	}
 }
 
@@ -86,19 +84,6 @@ func oneImage(q url.Values) (string, error) {
 		return names[0], nil
 	}
 	return "", invalidField("name", "name: exactly one is required")
-}
-
-// boolean returns a parameter; absent: false.
-func boolean(q url.Values, name string) (bool, error) {
-	text := q.Get(name)
-	if text == "" {
-		return false, nil
-	}
-	v, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, invalidField(name, "%s=%q: must be true or false", name, text)
-	}
-	return v, nil
 }
 
 func (s *Server) inspectImage(r *http.Request) (any, error) {
@@ -146,7 +131,7 @@ func (s *Server) removeImage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	force, err := boolean(q, "force")
+	force, err := flag(q, "force")
 	if err != nil {
 		return nil, err
 	}
@@ -155,11 +140,11 @@ func (s *Server) removeImage(r *http.Request) (any, error) {
 
 func (s *Server) pruneImages(r *http.Request) (any, error) {
 	q := r.URL.Query()
-	all, err := boolean(q, "all")
+	all, err := flag(q, "all")
 	if err != nil {
 		return nil, err
 	}
-	dryRun, err := boolean(q, "dryRun")
+	dryRun, err := flag(q, "dryRun")
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +207,7 @@ func (s *Server) pullImage(w http.ResponseWriter, r *http.Request) error {
 
 // importImages imports the archive in the body. The client may send it for any time as long as bytes arrive.
 func (s *Server) importImages(w http.ResponseWriter, r *http.Request) error {
-	used, err := boolean(r.URL.Query(), "whileUsed")
+	used, err := flag(r.URL.Query(), "whileUsed")
 	if err != nil {
 		return err
 	}

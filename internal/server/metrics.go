@@ -9,11 +9,11 @@ import (
 const metricsType = "text/plain; version=0.0.4; charset=utf-8"
 
 // metrics serves the metrics. Figures that cannot be read in time are missing.
-func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	if s.o.Metrics == nil {
-		s.reply(w, r, nil, failure(http.StatusNotImplemented, "the daemon has no metrics"))
-		return
+		return failure(http.StatusNotImplemented, "the daemon has no metrics")
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	s.o.Metrics.ServeHTTP(w, r)
+	return nil
 }

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -51,17 +49,12 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 		}
 	}
 	var names []string
-	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers, pod.EphemeralContainers} {
-		for i := range list {
-			names = append(names, list[i].Name)
-		}
+	for c := range pod.EveryContainer() {
+		names = append(names, c.Name)
 	}
 	for _, name := range q["container"] {
 		if !slices.Contains(names, name) {
-			return o, &api.Error{
-				Status: http.StatusNotFound, Message: "pod " + strconv.Quote(pod.Name) + " has no container " + strconv.Quote(name),
-				Hint: "use one of " + strings.Join(names, ", "),
-			}
+			return o, noContainer(pod, name, names)
 		}
 	}
 	if o.containers = unique(q["container"]); len(o.containers) == 0 {
@@ -74,25 +67,23 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 // after the other. With follow, it continues until the pod is at rest or deleted or, for the newest run, until none of the containers runs
 // again or, for the previous run, until the end of its log.
 // Parameters: container (repeatable), runs, follow, tail (lines), sinceTime (in RFC 3339), from ([api.Positions] in JSON) and uid.
-func (s *Server) output(w http.ResponseWriter, r *http.Request) {
+func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	snapshot, err := s.lookUp(r)
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	q, err := readOutputQuery(r.URL.Query(), snapshot.Pod)
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	for _, name := range q.containers {
 		if _, ok := previousRun(&snapshot, name); q.runs == api.PreviousRun && !ok {
-			s.reply(w, r, nil, noPreviousRun(name, snapshot.Pod.Name))
-			return
+			return noPreviousRun(name, snapshot.Pod.Name)
 		}
 	}
 	out := newStream(w)
 	out.done(s.sendOutput(r.Context(), out, &snapshot, q))
+	return nil
 }
 
 func (s *Server) sendOutput(ctx context.Context, out *stream, snapshot *supervisor.Snapshot, q outputQuery) error {

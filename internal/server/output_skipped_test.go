@@ -1,7 +1,9 @@
 package server_test
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,20 +18,30 @@ import (
 func TestSlowFollowerIsToldWhatItMissed(t *testing.T) {
 	t.Parallel()
 	d, path := newLogged(t)
-	log, err := crilog.Open(path, crilog.Options{MaxBytes: 100 << 10, Keep: 3, Compress: true})
+	log, err := crilog.OpenFeed(crilog.FeedOptions{
+		Dir: t.TempDir(), Path: path, Log: crilog.Options{MaxBytes: 100 << 10, Keep: 3, Compress: true},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	defer in.Close()
 	written := 0
 	write := func(lines int) {
-		var text strings.Builder
 		for range lines {
-			fmt.Fprintf(&text, "%d %s\n", written, strings.Repeat("x", 1000))
+			n, err := fmt.Fprintf(in, "%d %s\n", written, strings.Repeat("x", 1000))
 			written++
-		}
-		if err := log.Copy(strings.NewReader(text.String()), crilog.Stdout); err != nil {
-			t.Fatal(err)
+			if err == nil {
+				_, err = log.Splice(crilog.Stdout, int(out.Fd()), n)
+			}
+			if err = errors.Join(err, log.Flush()); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	next, skipped := 0, 0

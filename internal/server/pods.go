@@ -23,7 +23,7 @@ import (
 
 // pods sends the list of pods. With the parameter watch, it sends a stream of changes. With the parameter redact, which a watch does not
 // have, values of secrets are removed from messages.
-func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
+func (s *Server) pods(w http.ResponseWriter, r *http.Request) error {
 	watch, watchErr := flag(r.URL.Query(), "watch")
 	redacted, redactErr := isRedacted(r)
 	err := errors.Join(watchErr, redactErr)
@@ -34,10 +34,11 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 	case watch:
 		out := newStream(w)
 		out.done(s.watch(r, out))
-		return
+		return nil
 	}
 	list := api.PodList{Kind: "PodList", APIVersion: "v1", Items: s.shown(r, s.list(), redacted)}
 	s.reply(w, r, list, err)
+	return nil
 }
 
 // restPerPod is how long a watch rests after it has looked for changes, for each pod. The changes of all pods are looked for

@@ -28,33 +28,30 @@ type PodPorts interface {
 
 // forwardPort connects a WebSocket to a TCP port of a pod, see package channel: both directions are channel [channel.Data]. If the
 // connection to the pod fails, the request is not upgraded.
-func (s *Server) forwardPort(w http.ResponseWriter, r *http.Request) {
+func (s *Server) forwardPort(w http.ResponseWriter, r *http.Request) error {
 	if s.o.Ports == nil {
-		s.reply(w, r, nil, failure(http.StatusNotImplemented, "the daemon cannot forward ports"))
-		return
+		return failure(http.StatusNotImplemented, "the daemon cannot forward ports")
 	}
 	if !s.forwards.TryAcquire(1) {
-		s.reply(w, r, nil, failure(http.StatusTooManyRequests, "%d connections are being forwarded", maxForwards))
-		return
+		return failure(http.StatusTooManyRequests, "%d connections are being forwarded", maxForwards)
 	}
 	defer s.forwards.Release(1)
 	pod, err := s.dialPort(r)
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
 	defer pod.Close()
 	conn, err := channel.Accept(w, r, channel.Data)
 	if refused, ok := errors.AsType[*channel.RefusedError](err); ok {
-		s.reply(w, r, nil, failure(refused.Status, "%s", refused.Message))
-		return
+		return failure(refused.Status, "%s", refused.Message)
 	}
 	if err != nil {
-		return // the client has disconnected
+		return nil // the client has disconnected
 	}
 	defer conn.Close()
 	defer context.AfterFunc(r.Context(), conn.Close)()
 	relay(conn, pod) //nolint:contextcheck // a connection has its own timeouts
+	return nil
 }
 
 // dialPort connects to the port in a request.

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/spec"
 )
 
 // forbidden is the response of the read-only socket to a request for an endpoint that it does not have.
@@ -25,15 +24,12 @@ func visible(r *http.Request, pods []api.Pod) []api.Pod {
 	}
 	for i := range pods {
 		p := &pods[i].Spec.Pod
-		for _, list := range []*[]spec.Container{&p.InitContainers, &p.Containers, &p.EphemeralContainers} {
-			*list = slices.Clone(*list) // the definition is shared
-			for c := range *list {
-				container := &(*list)[c]
-				container.Env = slices.Clone(container.Env)
-				for v := range container.Env {
-					if container.Env[v].Value != "" {
-						container.Env[v].Value = api.Hidden
-					}
+		p.CloneContainers() // the definition is shared
+		for c := range p.EveryContainer() {
+			c.Env = slices.Clone(c.Env)
+			for v := range c.Env {
+				if c.Env[v].Value != "" {
+					c.Env[v].Value = api.Hidden
 				}
 			}
 		}

@@ -110,7 +110,7 @@ func newReadableDaemon(t *testing.T) *testDaemon {
 		api.ApplyRequest{File: "/pods/web.toml", Text: strings.ReplaceAll(text, "name = \"PASSWORD\"", "name=\"PASSWORD\"")}); err != nil {
 		t.Fatal(err)
 	}
-	d.files.Judge("web", podfiles.GenerationReady, "")
+	d.files.Judge("web", api.GenerationReady, "")
 	if r, err := d.client.Rollout(t.Context(), "web"); err != nil || len(r.Generations) != 2 ||
 		r.Generations[1].Changes[0].Old != password {
 		t.Fatalf("rollout: %+v, %v", r, err)

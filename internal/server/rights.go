@@ -157,12 +157,10 @@ func hostFiles(pod *spec.Pod) []string {
 
 // readOnly reports whether all mounts of a volume are read-only.
 func readOnly(pod *spec.Pod, volume string) bool {
-	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
-		for i := range list {
-			for _, m := range list[i].VolumeMounts {
-				if m.Name == volume && !m.ReadOnly {
-					return false
-				}
+	for c := range pod.OwnContainers() {
+		for _, m := range c.VolumeMounts {
+			if m.Name == volume && !m.ReadOnly {
+				return false
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func (s *Server) rolloutOf(r *podfiles.Rollout, f *refusal) api.Rollout {
 	for i := range h.Generations {
 		g := &h.Generations[i]
 		converted.Generations = append(converted.Generations, api.Generation{
-			Generation: g.Number, Time: seconds(g.Since.Wall), Outcome: api.GenerationOutcome(g.Outcome), Message: g.Message, By: g.By,
+			Generation: g.Number, Time: seconds(g.Since.Wall), Outcome: g.Outcome, Message: g.Message, By: g.By,
 			Digest: g.Digest, Changes: changesOf(g.Changes),
 			Kept: g.Definition != nil,
 		})
@@ -90,9 +90,9 @@ func (s *Server) progress(r *podfiles.Rollout, f *refusal) (api.RolloutState, st
 		return api.RolloutFailed, rolledBack(instead)
 	case r.Changing:
 		return s.notYet(r.Pod, h.Running().Number)
-	case instead != nil, newest.Outcome == podfiles.GenerationReady:
+	case instead != nil, newest.Outcome == api.GenerationReady:
 		return s.outcome(r.Pod, h.Running().Number)
-	case newest.Outcome == podfiles.GenerationFailed:
+	case newest.Outcome == api.GenerationFailed:
 		return api.RolloutFailed, fmt.Sprintf("generation %d failed: %s", newest.Number, newest.Message)
 	}
 	return s.notYet(r.Pod, h.Running().Number)

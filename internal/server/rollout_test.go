@@ -23,7 +23,7 @@ func (d *testDaemon) rolledOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i < 2 {
-			d.files.Judge("web", podfiles.GenerationReady, "")
+			d.files.Judge("web", api.GenerationReady, "")
 		}
 	}
 	pod, err := d.client.Pod(t.Context(), "web")
@@ -63,11 +63,11 @@ func TestRollout(t *testing.T) {
 	if err != nil || strings.Contains(string(text), "sleep 1000") {
 		t.Errorf("the rollout has the definition: %s, %v", text, err)
 	}
-	d.files.Judge("web", podfiles.GenerationFailed, "no memory")
+	d.files.Judge("web", api.GenerationFailed, "no memory")
 	d.rollout(t, api.RolloutFailed, "generation 3 failed: no memory", 3, false)
-	d.files.Judge("web", podfiles.GenerationReady, "")
+	d.files.Judge("web", api.GenerationReady, "")
 	d.rollout(t, api.RolloutComplete, "", 3, false)
-	d.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
+	d.files.Judge("web", api.GenerationRolledBack, "no memory")
 	d.rollout(t, api.RolloutFailed, "generation 3 was rolled back: no memory; generation 2 is being restored", 2, true)
 	d.files.Returned("web")
 	r = d.rollout(t, api.RolloutFailed, "generation 3 was rolled back: no memory; generation 2 runs", 2, true)
@@ -92,7 +92,7 @@ func TestRolledBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.await(t, p.Metadata.UID, "container ready", ready)
-	d.files.Judge("web", podfiles.GenerationRolledBack, "no memory")
+	d.files.Judge("web", api.GenerationRolledBack, "no memory")
 	p, err = d.client.Pod(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)

@@ -58,13 +58,12 @@ func (s *Server) volumeOfFiles(r *http.Request) (string, error) {
 }
 
 // exportVolume sends the files of a volume.
-func (s *Server) exportVolume(w http.ResponseWriter, r *http.Request) {
+func (s *Server) exportVolume(w http.ResponseWriter, r *http.Request) error {
 	name, err := s.volumeOfFiles(r)
 	if err != nil {
-		s.reply(w, r, nil, err)
-		return
+		return err
 	}
-	s.sendArchive(w, r, func(ctx context.Context, to io.Writer) (filecopy.Result, error) {
+	return s.sendArchive(w, r, func(ctx context.Context, to io.Writer) (filecopy.Result, error) {
 		result, err := s.o.VolumeFiles.ExportVolume(ctx, name, to)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = failure(http.StatusNotFound, "volume %q not found", name)
@@ -74,10 +73,10 @@ func (s *Server) exportVolume(w http.ResponseWriter, r *http.Request) {
 }
 
 // importVolume creates a volume, or replaces its files.
-func (s *Server) importVolume(w http.ResponseWriter, r *http.Request) {
+func (s *Server) importVolume(w http.ResponseWriter, r *http.Request) error {
 	name, err := s.volumeOfFiles(r)
 	replace := false
-	if err == nil && r.URL.Query().Has("replace") {
+	if err == nil {
 		replace, err = flag(r.URL.Query(), "replace")
 	}
 	s.receiveArchive(w, r, err, func(ctx context.Context, from io.Reader) (filecopy.Result, error) {
@@ -91,4 +90,5 @@ func (s *Server) importVolume(w http.ResponseWriter, r *http.Request) {
 			return e
 		})
 	})
+	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
-	"github.com/podstead/podstead/spec"
 )
 
 const (
@@ -64,11 +63,9 @@ func (c *collector) daemonParts(ctx context.Context) {
 		if p.Metadata.UID == "" || c.redactor.unreadable[p.Metadata.Name] {
 			continue
 		}
-		for _, list := range [][]spec.Container{p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers} {
-			for n := range list {
-				c.part(ctx, "log of container "+list[n].Name+" of pod "+p.Metadata.Name,
-					func(ctx context.Context) error { return c.log(ctx, p, list[n].Name) })
-			}
+		for container := range p.Spec.EveryContainer() {
+			c.part(ctx, "log of container "+container.Name+" of pod "+p.Metadata.Name,
+				func(ctx context.Context) error { return c.log(ctx, p, container.Name) })
 		}
 	}
 }
@@ -77,16 +74,13 @@ func (c *collector) daemonParts(ctx context.Context) {
 // values of secrets.
 func withoutValues(p *api.Pod) *api.Pod {
 	c := *p
-	for _, list := range []*[]spec.Container{&c.Spec.InitContainers, &c.Spec.Containers, &c.Spec.EphemeralContainers} {
-		*list = slices.Clone(*list)
-		for i := range *list {
-			env := slices.Clone((*list)[i].Env)
-			for n := range env {
-				if env[n].Value != "" {
-					env[n].Value = plain.Redacted
-				}
+	c.Spec.CloneContainers()
+	for container := range c.Spec.EveryContainer() {
+		container.Env = slices.Clone(container.Env)
+		for n := range container.Env {
+			if container.Env[n].Value != "" {
+				container.Env[n].Value = plain.Redacted
 			}
-			(*list)[i].Env = env
 		}
 	}
 	c.Spec.ConfigMaps = slices.Clone(c.Spec.ConfigMaps)

@@ -133,19 +133,17 @@ func (c *collector) savedEvents(ctx context.Context, known map[string]bool) erro
 func (c *collector) savedLogs(ctx context.Context, p *savedPod) error {
 	dir := filepath.Join(c.Config.LogDir, spec.FileName(p.Pod.Name)+"_"+p.Facts.UID)
 	var errs []error
-	for _, list := range [][]spec.Container{p.Pod.InitContainers, p.Pod.Containers} {
-		for i := range list {
-			name := list[i].Name
-			t, err := within(ctx, func(ctx context.Context) (tail, error) { return readLogs(ctx, filepath.Join(dir, name), c.Tail) })
-			if t.dropped > 0 {
-				c.note("log of container %s of pod %s: only the last %d lines", name, p.Pod.Name, len(t.lines))
-			}
-			if len(t.lines) > 0 {
-				text := strings.Join(t.lines, "\n") + "\n"
-				err = errors.Join(err, c.addText(ctx, path.Join("pods", p.Pod.Name, "logs", name+".log"), text))
-			}
-			errs = append(errs, err)
+	for container := range p.Pod.OwnContainers() {
+		name := container.Name
+		t, err := within(ctx, func(ctx context.Context) (tail, error) { return readLogs(ctx, filepath.Join(dir, name), c.Tail) })
+		if t.dropped > 0 {
+			c.note("log of container %s of pod %s: only the last %d lines", name, p.Pod.Name, len(t.lines))
 		}
+		if len(t.lines) > 0 {
+			text := strings.Join(t.lines, "\n") + "\n"
+			err = errors.Join(err, c.addText(ctx, path.Join("pods", p.Pod.Name, "logs", name+".log"), text))
+		}
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

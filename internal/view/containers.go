@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/spec"
 )
 
 // Container is a container in the table of podstead ps.
@@ -53,18 +52,16 @@ func Containers(pods []api.Pod, all bool) []Container {
 // ports returns the ports of a container: host ports as ADDRESS:PORT->PORT/PROTOCOL, others as PORT/PROTOCOL.
 func ports(p *api.Pod, name string) string {
 	var list []string
-	for _, containers := range [][]spec.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range containers {
-			if containers[i].Name != name {
-				continue
+	for c := range p.Spec.OwnContainers() {
+		if c.Name != name {
+			continue
+		}
+		for _, port := range c.Ports {
+			text := fmt.Sprintf("%d/%s", port.ContainerPort, strings.ToLower(cmp.Or(string(port.Protocol), "tcp")))
+			if port.HostPort != 0 {
+				text = fmt.Sprintf("%s:%d->%s", cmp.Or(port.HostIP, "0.0.0.0"), port.HostPort, text)
 			}
-			for _, port := range containers[i].Ports {
-				text := fmt.Sprintf("%d/%s", port.ContainerPort, strings.ToLower(cmp.Or(string(port.Protocol), "tcp")))
-				if port.HostPort != 0 {
-					text = fmt.Sprintf("%s:%d->%s", cmp.Or(port.HostIP, "0.0.0.0"), port.HostPort, text)
-				}
-				list = append(list, text)
-			}
+			list = append(list, text)
 		}
 	}
 	return strings.Join(list, ", ")

@@ -55,10 +55,8 @@ func fetchingText(p *api.Pod, container string, progress api.Progress) string {
 		return fmt.Sprintf("Importing image archive %q", progress.Archive)
 	}
 	image := ""
-	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers) {
-		if c.Name == container {
-			image = c.Image
-		}
+	if c := p.Spec.Container(container); c != nil {
+		image = c.Image
 	}
 	return fmt.Sprintf("Pulling image %q", image)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,12 +68,12 @@ func ProcessMount() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("detect cgroups: %w", err)
 	}
-	return processMount(hs), nil
+	return processHierarchy(hs).mount, nil
 }
 
 // ProcessDirOf returns the directory that lists the processes of the cgroup of a process, in the hierarchy of [ProcessMount].
 func ProcessDirOf(pid int) (string, error) {
-	hs, err := hierarchiesOf(pid)
+	hs, err := hierarchiesOf(strconv.Itoa(pid))
 	if err != nil {
 		return "", err
 	}
@@ -82,8 +83,6 @@ func ProcessDirOf(pid int) (string, error) {
 	best := processHierarchy(hs)
 	return filepath.Join(best.mount, best.own), nil
 }
-
-func processMount(hs []hierarchy) string { return processHierarchy(hs).mount }
 
 func processHierarchy(hs []hierarchy) hierarchy {
 	best := hs[0]
@@ -194,28 +193,20 @@ func inheritCpuset(root, path string) error {
 
 // hierarchies returns the mounted hierarchies with the cgroup of this process in each.
 func hierarchies() ([]hierarchy, error) {
-	mounts, err := mounted.hierarchies()
-	if err != nil {
-		return nil, err
+	hs, err := hierarchiesOf("self")
+	if err == nil && len(hs) == 0 {
+		err = errors.New("no cgroup hierarchy is mounted")
 	}
-	own, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return nil, err
-	}
-	hs := parseHierarchies(mounts, string(own))
-	if len(hs) == 0 {
-		return nil, errors.New("no cgroup hierarchy is mounted")
-	}
-	return hs, nil
+	return hs, err
 }
 
-// hierarchiesOf returns the mounted hierarchies with the cgroup of a process in each.
-func hierarchiesOf(pid int) ([]hierarchy, error) {
+// hierarchiesOf returns the mounted hierarchies with the cgroup of a process in each. There may be none.
+func hierarchiesOf(process string) ([]hierarchy, error) {
 	mounts, err := mounted.hierarchies()
 	if err != nil {
 		return nil, err
 	}
-	cgroups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	cgroups, err := os.ReadFile(filepath.Join("/proc", process, "cgroup"))
 	if err != nil {
 		return nil, err
 	}
@@ -259,10 +250,5 @@ func parseHierarchies(mountinfo, cgroup string) []hierarchy {
 }
 
 func containsAll(set, want []string) bool {
-	for _, w := range want {
-		if !slices.Contains(set, w) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(want, func(w string) bool { return !slices.Contains(set, w) })
 }

@@ -56,7 +56,7 @@ func TestProcessMount(t *testing.T) {
 		"/cpu":     {v2, v1("cpu", "cpuacct"), v1("pids")},
 		"/pids":    {v1("pids"), v2},
 	} {
-		if got := processMount(hs); got != want {
+		if got := processHierarchy(hs).mount; got != want {
 			t.Errorf("%v: %s, want %s", hs, got, want)
 		}
 	}

@@ -129,7 +129,7 @@ func protectMemory(hs []hierarchy, path string, bytes int64) error {
 			return err
 		}
 		for _, dir := range []string{filepath.Dir(path), path} {
-			if err := write(filepath.Join(h.mount, dir, s.file), s.value); err != nil {
+			if err := Write(filepath.Join(h.mount, dir, s.file), s.value); err != nil {
 				return err
 			}
 		}
@@ -163,7 +163,7 @@ func set(hs []hierarchy, path string, of func(unified bool) []setting) error {
 			}
 		}
 		for _, s := range settings {
-			err := write(filepath.Join(h.mount, path, s.file), s.value)
+			err := Write(filepath.Join(h.mount, path, s.file), s.value)
 			if err != nil && (!s.optional || !errors.Is(err, fs.ErrNotExist)) {
 				return err
 			}
@@ -189,7 +189,7 @@ func enable(mount, path string, settings []setting) error {
 			}
 		}
 		if len(more) > 0 {
-			if err := write(file, strings.Join(more, " ")); err != nil {
+			if err := Write(file, strings.Join(more, " ")); err != nil {
 				return fmt.Errorf("enable controllers %s: %w", strings.Join(more, " "), err)
 			}
 		}
@@ -198,8 +198,8 @@ func enable(mount, path string, settings []setting) error {
 	return nil
 }
 
-// write writes to a file of the kernel. The file is not created.
-func write(file, value string) error {
+// Write writes to a file of the kernel. The file is not created.
+func Write(file, value string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {
 		return err

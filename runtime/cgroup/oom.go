@@ -21,7 +21,7 @@ type MemoryGroup struct {
 
 // MemoryGroupOf returns the cgroup of a process. If the memory controller is not available, the error is [fs.ErrNotExist].
 func MemoryGroupOf(pid int) (MemoryGroup, error) {
-	hs, err := hierarchiesOf(pid)
+	hs, err := hierarchiesOf(strconv.Itoa(pid))
 	if err != nil {
 		return MemoryGroup{}, err
 	}
@@ -74,13 +74,6 @@ func (m MemoryGroup) MemoryPeak() int64 {
 	if m.unified {
 		name = "memory.peak"
 	}
-	text, err := os.ReadFile(filepath.Join(m.dir, name))
-	if err != nil {
-		return 0
-	}
-	peak, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return peak
+	peak, _ := readNumber(m.dir, name)
+	return int64(peak)
 }

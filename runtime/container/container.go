@@ -104,10 +104,7 @@ func (s *Service) Start(
 	if err != nil {
 		return none, engine.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
-	info, err := record.Info(ctx, c)
-	if err != nil {
-		return none, engine.Failure(ctx, lifecycle.FailureUnavailable, "", err)
-	}
+	info := record.Info(ctx, c)
 	run, err := record.Run(info)
 	if err != nil {
 		return none, engine.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
@@ -153,10 +150,7 @@ func (s *Service) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (cli
 	if err != nil {
 		return nil, err
 	}
-	info, err := record.Info(ctx, c)
-	if err != nil {
-		return nil, err
-	}
+	info := record.Info(ctx, c)
 	if info.Labels[record.LabelUndone] != "" {
 		if err := s.removeUndone(ctx, c); err != nil {
 			return nil, engine.Failure(ctx, lifecycle.FailureUnavailable, "",

@@ -158,10 +158,7 @@ func (s *Service) terminateOlder(ctx context.Context, uid, container string) err
 		return err
 	}
 	for _, c := range list {
-		info, err := record.Info(ctx, c)
-		if err != nil {
-			return err
-		}
+		info := record.Info(ctx, c)
 		if info.Labels[record.LabelContainer] != container || info.Labels[record.LabelExit] != "" {
 			continue
 		}

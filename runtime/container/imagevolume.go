@@ -7,11 +7,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/errdefs"
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/guard"
@@ -49,14 +51,8 @@ func ImageVolumesOf(pod *spec.Pod, c *spec.Container) []*spec.Volume {
 	var list []*spec.Volume
 	for i := range pod.Volumes {
 		v := &pod.Volumes[i]
-		if v.Image == nil {
-			continue
-		}
-		for _, m := range c.VolumeMounts {
-			if m.Name == v.Name {
-				list = append(list, v)
-				break
-			}
+		if v.Image != nil && slices.ContainsFunc(c.VolumeMounts, func(m spec.VolumeMount) bool { return m.Name == v.Name }) {
+			list = append(list, v)
 		}
 	}
 	return list
@@ -174,15 +170,11 @@ func mountView(mounts []mount.Mount, dir string, n oci.Namespaces) error {
 
 // isMountPoint reports whether a directory is a mount point. The directory may not exist.
 func isMountPoint(dir string) (bool, error) {
-	var here, parent unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &here)
+	mounted, err := mountinfo.Mounted(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	if err == nil {
-		err = unix.Statx(unix.AT_FDCWD, filepath.Dir(dir), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &parent)
-	}
-	return here.Mnt_id != parent.Mnt_id, err
+	return mounted, err
 }
 
 // Remove removes the image volumes of a pod: the mounts, which do not exist after a reboot, and the views.

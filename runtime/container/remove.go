@@ -40,10 +40,7 @@ func (s *Service) deleteUpTo(ctx context.Context, uid string, ref lifecycle.Ref)
 	}
 	var errs []error
 	for _, c := range list {
-		info, err := record.Info(ctx, c)
-		if err != nil {
-			return err
-		}
+		info := record.Info(ctx, c)
 		run, err := record.Run(info)
 		if err == nil && run.Container == ref.Container && run.Attempt <= ref.Attempt {
 			if info.Labels[record.LabelUndone] != "" { // its process may exist
@@ -75,10 +72,7 @@ func (s *Service) delete(ctx context.Context, c client.Container, removeLog func
 	if err := exit.DeleteTask(ctx, c); err != nil {
 		return err
 	}
-	info, err := record.Info(ctx, c)
-	if err != nil {
-		return err
-	}
+	info := record.Info(ctx, c)
 	if path := info.Labels[record.LabelLog]; path != "" {
 		if err := removeLog(path); err != nil {
 			return err

@@ -77,11 +77,10 @@ func (s *Service) signal(
 
 // checkShim returns an error if the shim of a container is known not to respond.
 func (s *Service) checkShim(ctx context.Context, c client.Container) error {
-	info, err := record.Info(ctx, c)
-	if err == nil && s.config.Engine.Unresponsive(info.SandboxID) {
-		err = engine.ErrUnresponsive
+	if s.config.Engine.Unresponsive(record.Info(ctx, c).SandboxID) {
+		return engine.ErrUnresponsive
 	}
-	return err
+	return nil
 }
 
 // The real-time signals as numbered by the C library, which reserves the first two of the kernel.

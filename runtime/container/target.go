@@ -29,10 +29,7 @@ func (s *Service) target(ctx context.Context, uid, name string) (target, error) 
 		return target{}, err
 	}
 	for _, c := range list {
-		info, err := record.Info(ctx, c)
-		if err != nil {
-			return target{}, err
-		}
+		info := record.Info(ctx, c)
 		if info.Labels[record.LabelContainer] != name || info.Labels[record.LabelExit] != "" {
 			continue
 		}

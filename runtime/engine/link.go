@@ -65,9 +65,9 @@ type link struct {
 	roles        []int           // the process IDs of its keeper and of it
 	containers   map[string]monitor.Container
 	sandboxes    map[string]bool
-	replacing    int           // the process ID of the monitor that was asked to execute another program in place; 0: none
-	requested    bool          // that was requested, and its result is not known
-	replacements int           // that were completed or have failed
+	replacing    int  // the process ID of the monitor that was asked to execute another program in place; 0: none
+	requested    bool // that was requested, and its result is not known
+	replacements int  // that were completed or have failed
 	waiters      map[*waiter]struct{}
 }
 
@@ -105,7 +105,7 @@ type MonitorReport struct {
 // and is tried again. The caller must close the link.
 func openLink(ctx context.Context, o linkOptions) (*link, error) {
 	l := &link{linkOptions: o, ended: make(chan struct{}), containers: map[string]monitor.Container{}}
-	l.sandboxes, l.waiters = map[string]bool{}, map[*waiter]struct{}{}
+	l.sandboxes = map[string]bool{}
 	if err := privateDir(o.Dir); err != nil {
 		return nil, err
 	}
@@ -631,13 +631,17 @@ func (l *link) deleteSandbox(ctx context.Context, name string) error {
 }
 
 // until waits until met, which is called with the lock and after each change, returns true, or ctx ends. If the link is closed, the error
-// is [errdefs.ErrUnavailable]. Each container and sandbox has a goroutine that waits here, so a change wakes only those it is about.
+// is [errdefs.ErrUnavailable]. Met must not block or panic. Each container and sandbox has a goroutine that waits here, so a change wakes
+// only those whose condition it meets.
 func (l *link) until(ctx context.Context, met func() bool) error {
 	w := &waiter{met, make(chan struct{})}
 	l.mu.Lock()
 	if met() {
 		l.mu.Unlock()
 		return nil
+	}
+	if l.waiters == nil {
+		l.waiters = map[*waiter]struct{}{}
 	}
 	l.waiters[w] = struct{}{}
 	l.mu.Unlock()

@@ -330,8 +330,8 @@ func (r *Runner) KillLeft(ctx context.Context) error {
 	}
 	var trees []proctree.Tree
 	for _, c := range list {
-		info, infoErr := record.Info(ctx, c)
-		if infoErr != nil || info.Labels[record.LabelExit] != "" {
+		info := record.Info(ctx, c)
+		if info.Labels[record.LabelExit] != "" {
 			continue
 		}
 		cgroup := r.config.Cgroups.ProcessDir(info.Labels[record.LabelUID], c.ID())

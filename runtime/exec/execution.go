@@ -35,11 +35,7 @@ type execution struct {
 func (r *Runner) awaitShim(ctx context.Context, c client.Container) error {
 	ctx, cancel := context.WithTimeout(ctx, engine.CreateTimeout)
 	defer cancel()
-	info, err := record.Info(ctx, c)
-	if err != nil {
-		return err
-	}
-	return r.config.AwaitResponse(ctx, info.SandboxID)
+	return r.config.AwaitResponse(ctx, record.Info(ctx, c).SandboxID)
 }
 
 // start starts a command whose output is kept. It calls expire if the timeout expires before the OCI runtime has started the command.

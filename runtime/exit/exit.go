@@ -183,8 +183,7 @@ func (r *Recorder) labels(ctx context.Context, id string) (map[string]string, er
 	if err != nil {
 		return nil, err
 	}
-	info, err := record.Info(ctx, c)
-	return info.Labels, err
+	return record.Info(ctx, c).Labels, nil
 }
 
 // observe waits for the exit of a container.

@@ -21,10 +21,7 @@ func (r *Recorder) Recover(ctx context.Context, exits map[string]engine.Exit) er
 		if err != nil {
 			return err
 		}
-		info, err := record.Info(ctx, c)
-		if err != nil {
-			return err
-		}
+		info := record.Info(ctx, c)
 		if _, recorded := FromLabels(info.Labels); recorded {
 			continue
 		}

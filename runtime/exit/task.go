@@ -23,11 +23,8 @@ const pollInterval = 20 * time.Millisecond
 // A task whose shim has died cannot be found, although containerd has yet to kill its processes, and may fail to.
 // While the shim does not respond, it waits or fails.
 func (r *Recorder) Task(ctx context.Context, c client.Container) (client.Task, error) {
-	info, err := record.Info(ctx, c)
-	if err == nil {
-		err = r.shims.AwaitLoaded(ctx, info.SandboxID)
-	}
-	if err != nil {
+	info := record.Info(ctx, c)
+	if err := r.shims.AwaitLoaded(ctx, info.SandboxID); err != nil {
 		return nil, err
 	}
 	tick := time.NewTicker(pollInterval)
@@ -54,8 +51,7 @@ func (r *Recorder) Task(ctx context.Context, c client.Container) (client.Task, e
 
 // unresponsive reports whether the shim of a container does not respond.
 func (r *Recorder) unresponsive(ctx context.Context, c client.Container) bool {
-	info, err := record.Info(ctx, c)
-	return err == nil && r.shims.Unresponsive(info.SandboxID)
+	return r.shims.Unresponsive(record.Info(ctx, c).SandboxID)
 }
 
 // Terminate kills a container, and returns when it has exited and its task is deleted. A daemon that was killed may have left a task whose

@@ -77,8 +77,8 @@ func (s *Service) newest(ctx context.Context, uid, name string) (client.Containe
 	var foundInfo containers.Container
 	var position []int
 	for _, c := range list {
-		info, err := record.Info(ctx, c)
-		if err != nil || info.Labels[record.LabelContainer] != name {
+		info := record.Info(ctx, c)
+		if info.Labels[record.LabelContainer] != name {
 			continue
 		}
 		run, err := record.Run(info)

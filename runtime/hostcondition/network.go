@@ -2,13 +2,14 @@ package hostcondition
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/network"
 )
 
 // groups are the multicast groups of rtnetlink(7) for what [online] depends on.
@@ -48,30 +49,19 @@ func (h *Host) waitForNetwork(ctx context.Context, report func(string)) error {
 
 // online returns why the host is not online; empty if it is.
 func online() (unmet string, err error) {
-	routes, err := list(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
+	routes, err := network.DumpLinks(func() ([]netlink.Route, error) { return netlink.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return "", fmt.Errorf("list routes: %w", err)
 	}
-	links, err := list(netlink.LinkList)
+	links, err := network.DumpLinks(netlink.LinkList)
 	if err != nil {
 		return "", fmt.Errorf("list links: %w", err)
 	}
-	addresses, err := list(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
+	addresses, err := network.DumpLinks(func() ([]netlink.Addr, error) { return netlink.AddrList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return "", fmt.Errorf("list addresses: %w", err)
 	}
 	return offline(routes, links, addresses), nil
-}
-
-// list repeats a listing that a concurrent change has interrupted, at most five times.
-func list[T any](all func() ([]T, error)) ([]T, error) {
-	for range 5 {
-		result, err := all()
-		if !errors.Is(err, netlink.ErrDumpInterrupted) {
-			return result, err
-		}
-	}
-	return all()
 }
 
 // offline returns why a host is not online; empty if it is. It is online if it has a default route over a link that is running, and an

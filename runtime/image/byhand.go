@@ -70,21 +70,12 @@ func (s *Store) keepByHand(ctx context.Context, record string, ensure func() err
 	return s.release(ctx, byPerson, record)
 }
 
-// Import adds the images of an archive in the OCI or Docker layout, which may be compressed, for a person. All pods know their names. They
-// are kept until they are removed by name. An existing name refers to the new image afterwards. The error is an *Error or the error of ctx.
+// Import adds the images of an archive in the OCI or Docker layout, which may be compressed, for a person. All pods know their names. An
+// existing name refers to the new image afterwards. With keep, they are kept until they are removed by name. Without, they are kept only
+// while something uses them, but at least for an hour, see [Store.Claims]; so are the images that had their names, see [Store.Restore].
 //
-// The signatures are those beside the archive, in addition to those in it.
-func (s *Store) Import(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
-	return s.importAll(ctx, r, true, signatures)
-}
-
-// ImportUsed is [Store.Import] for images that are kept only while something uses them, but at least for an hour, see [Store.Claims]. So
-// are the images that had their names, see [Store.Restore].
-func (s *Store) ImportUsed(ctx context.Context, r io.Reader, signatures ...signature.Signature) ([]Image, error) {
-	return s.importAll(ctx, r, false, signatures)
-}
-
-func (s *Store) importAll(ctx context.Context, r io.Reader, keep bool, signatures []signature.Signature) ([]Image, error) {
+// The signatures are those beside the archive, in addition to those in it. The error is an *Error or the error of ctx.
+func (s *Store) Import(ctx context.Context, r io.Reader, keep bool, signatures ...signature.Signature) ([]Image, error) {
 	list, err := s.importByHand(ctx, r, keep, signatures)
 	if err != nil {
 		return nil, fail(ctx, ReasonPull, "import image archive", "-", err)
@@ -93,16 +84,11 @@ func (s *Store) importAll(ctx context.Context, r io.Reader, keep bool, signature
 }
 
 func (s *Store) importByHand(ctx context.Context, r io.Reader, keep bool, signatures []signature.Signature) (list []Image, err error) {
-	m := &meter{}
-	release, err := s.imports.hold(ctx, m)
+	_, b, release, err := s.begin(ctx, &s.imports)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	b, err := s.newBudget(m.add)
-	if err != nil {
-		return nil, err
-	}
 	counted := readerFunc(func(p []byte) (int, error) {
 		n, err := r.Read(p)
 		b.mu.Lock()

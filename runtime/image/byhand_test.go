@@ -24,7 +24,7 @@ func importAll(ctx context.Context, t *testing.T, w *env, images ...ocitar.Image
 	if err := ocitar.WriteOCI(&buf, images...); err != nil {
 		t.Fatal(err)
 	}
-	list, err := w.store.Import(ctx, &buf)
+	list, err := w.store.Import(ctx, &buf, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func TestImportByHandFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, w := newEnv(t, image.Options{})
-			_, err := w.store.Import(ctx, c.r)
+			_, err := w.store.Import(ctx, c.r, true)
 			wantError(t, err, image.ReasonPull, c.want)
 			w.collect(ctx, t)
 			if n := len(catalog(ctx, t, w)); n > 0 || w.blobs(ctx, t) > 0 || w.leases(ctx, t) > 0 {
@@ -225,7 +225,7 @@ func TestExport(t *testing.T) {
 	}
 	leases := w.leases(ctx, t)
 	other, second := newEnv(t, image.Options{})
-	again, err := second.store.Import(other, &buf)
+	again, err := second.store.Import(other, &buf, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,7 +344,7 @@ func TestConcurrentImages(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 5 {
-				if _, err := w.store.Import(ctx, bytes.NewReader(data)); err != nil {
+				if _, err := w.store.Import(ctx, bytes.NewReader(data), true); err != nil {
 					t.Errorf("import: %v", err)
 				}
 			}
@@ -362,7 +362,7 @@ func TestConcurrentImages(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if _, err := w.store.Import(ctx, bytes.NewReader(data)); err != nil {
+	if _, err := w.store.Import(ctx, bytes.NewReader(data), true); err != nil {
 		t.Fatal(err)
 	}
 	img, err := w.store.In().Ensure(ctx, "shop:1", spec.PullNever, nil)

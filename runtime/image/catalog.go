@@ -192,7 +192,18 @@ func (s *Store) manifestFor(
 		return d, err
 	}
 	children = slices.DeleteFunc(children, func(c ocispec.Descriptor) bool { return c.Platform != nil && !matcher.Match(*c.Platform) })
-	slices.SortStableFunc(children, func(a, b ocispec.Descriptor) int {
+	slices.SortStableFunc(children, byPlatform(matcher))
+	for _, c := range children {
+		if found, err := s.manifestFor(ctx, c, matcher, depth+1); err == nil {
+			return found, nil
+		}
+	}
+	return d, fmt.Errorf("manifest: %w", errdefs.ErrNotFound)
+}
+
+// byPlatform compares manifests by how well their platforms match, the best first. One without a platform is equal to all.
+func byPlatform(matcher platforms.MatchComparer) func(a, b ocispec.Descriptor) int {
+	return func(a, b ocispec.Descriptor) int {
 		switch {
 		case a.Platform == nil || b.Platform == nil:
 			return 0
@@ -202,13 +213,7 @@ func (s *Store) manifestFor(
 			return 1
 		}
 		return 0
-	})
-	for _, c := range children {
-		if found, err := s.manifestFor(ctx, c, matcher, depth+1); err == nil {
-			return found, nil
-		}
 	}
-	return d, fmt.Errorf("manifest: %w", errdefs.ErrNotFound)
 }
 
 // indexed returns the platforms that an index lists, also those whose content is not present.

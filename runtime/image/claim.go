@@ -64,9 +64,9 @@ var (
 	// byPerson notes which images a person has pulled or imported. The key is the record. It is not a label of the record, because a pull
 	// for a pod replaces these.
 	byPerson = leaseKind{prefix: "podstead-by-hand-", label: "podstead.io/by-hand"}
-	// byImport keeps an image of [Store.ImportUsed] until a pod uses it. The key is the record.
+	// byImport keeps an image of [Store.Import] without keep until a pod uses it. The key is the record.
 	byImport = leaseKind{prefix: "podstead-imported-", label: "podstead.io/imported", ttl: importedTTL}
-	// byReplacement keeps the image that [Store.ImportUsed] has replaced, with its content. The key is the record.
+	// byReplacement keeps the image that [Store.Import] without keep has replaced, with its content. The key is the record.
 	byReplacement = leaseKind{prefix: "podstead-replaced-", label: "podstead.io/replaced", ttl: importedTTL}
 	// byGeneration keeps the images of [Store.Keep], with their manifests. The key is the name of the pod.
 	byGeneration = leaseKind{prefix: "podstead-kept-images-", label: "podstead.io/kept-images", plain: true}

@@ -36,7 +36,7 @@ func TestImportForPodsProtects(t *testing.T) {
 		if err := ocitar.WriteOCI(&archive, sample(name, "one")); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.store.ImportUsed(ctx, &archive); err != nil {
+		if _, err := w.store.Import(ctx, &archive, false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -87,28 +87,41 @@ func (s *Store) layerSizes(ctx context.Context, containers map[string]bool,
 	parents map[string]string,
 ) (layers, writable map[string]int64, err error) {
 	layers, writable = map[string]int64{}, map[string]int64{}
-	kinds := map[string]snapshots.Kind{}
+	err = s.measureLayers(ctx, func(i *snapshots.Info) bool {
+		return i.Kind != snapshots.KindActive || containers[i.Name] || strings.HasPrefix(i.Name, snapshots.UnpackKeyPrefix)
+	}, func(i *snapshots.Info, size int64) {
+		parents[i.Name] = i.Parent
+		if i.Kind == snapshots.KindCommitted {
+			layers[i.Name] = size
+		} else {
+			writable[i.Name] = size
+		}
+	})
+	return layers, writable, err
+}
+
+// measureLayers calls found with the sizes of the layers that match. One that is removed meanwhile is left out.
+func (s *Store) measureLayers(ctx context.Context, match func(*snapshots.Info) bool, found func(i *snapshots.Info, size int64)) error {
 	sn := s.client.SnapshotService(s.opts.Snapshotter)
-	err = sn.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
-		if i.Kind != snapshots.KindActive || containers[i.Name] || strings.HasPrefix(i.Name, snapshots.UnpackKeyPrefix) {
-			kinds[i.Name], parents[i.Name] = i.Kind, i.Parent
+	var layers []snapshots.Info
+	err := sn.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
+		if match(&i) {
+			layers = append(layers, i)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	for key, kind := range kinds { // not within the walk, which holds a transaction
-		u, err := sn.Usage(ctx, key)
-		switch {
-		case errdefs.IsNotFound(err):
-		case err != nil:
-			return nil, nil, fmt.Errorf("measure layer %s: %w", key, err)
-		case kind == snapshots.KindCommitted:
-			layers[key] = u.Size
-		default:
-			writable[key] = u.Size
+	for n := range layers { // not within the walk, which holds a transaction
+		u, err := sn.Usage(ctx, layers[n].Name)
+		if errdefs.IsNotFound(err) {
+			continue
 		}
+		if err != nil {
+			return fmt.Errorf("measure layer %s: %w", layers[n].Name, err)
+		}
+		found(&layers[n], u.Size)
 	}
-	return layers, writable, nil
+	return nil
 }

@@ -185,11 +185,7 @@ func (x *exported) refer(r io.Reader) ([]byte, error) {
 
 // onlyTags returns a manifest.json without names that have a digest.
 func onlyTags(r io.Reader) ([]byte, error) {
-	var list []struct {
-		Config   string
-		RepoTags []string
-		Layers   []string
-	}
+	var list []dockerImage
 	if err := json.NewDecoder(r).Decode(&list); err != nil {
 		return nil, fmt.Errorf("decode manifest.json: %w", err)
 	}

@@ -76,10 +76,10 @@ func TestSignedIndexIsCarried(t *testing.T) {
 			}
 			reg.intercept(hangUp)
 			other, target := newEnv(t, image.Options{Verification: signedBy(t, repo, k)})
-			_, err = target.store.Import(other, bytes.NewReader(archive.Bytes()))
+			_, err = target.store.Import(other, bytes.NewReader(archive.Bytes()), true)
 			wantReason(t, err, unsigned)
 			nothingUnpacked(other, t, target)
-			imported, err := target.store.Import(other, bytes.NewReader(archive.Bytes()), list...)
+			imported, err := target.store.Import(other, bytes.NewReader(archive.Bytes()), true, list...)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -77,16 +77,11 @@ func (s *Store) ensureForeign(
 }
 
 func (s *Store) pullForeign(ctx context.Context, name string, p Platform, report func(Progress)) (img Image, err error) {
-	m := &meter{}
-	release, err := s.pulls.hold(ctx, m)
+	m, b, release, err := s.begin(ctx, &s.pulls)
 	if err != nil {
 		return Image{}, err
 	}
 	defer release()
-	b, err := s.newBudget(m.add)
-	if err != nil {
-		return Image{}, err
-	}
 	err = s.leased(ctx, workForeign+p.Record(name), resume, func(ctx context.Context) error {
 		var target ocispec.Descriptor
 		a := &access{store: s, name: name, ring: &credentials.Keyring{}, meter: m}
@@ -127,13 +122,7 @@ func (s *Store) fetchForeign(
 	}
 	cs := s.client.ContentStore()
 	t, parts := &tracker{}, newTree(b)
-	watch, stop := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		t.report(watch, cs, report)
-	}()
-	defer func() { stop(); <-watched }()
+	defer t.report(ctx, cs, report)()
 	children := images.LimitManifests(images.FilterPlatforms(images.SetChildrenLabels(cs, images.ChildrenHandler(cs)), p.matcher),
 		p.matcher, 1)
 	handler := parts.guard(t.wrap(s.checkLayers(images.Handlers(remotes.FetchHandler(cs, fetcher), children))))

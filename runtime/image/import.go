@@ -146,16 +146,11 @@ func (s *Store) recordsIn(ctx context.Context, a archive) ([]images.Image, error
 func (s *Store) load(ctx context.Context, r io.Reader, a archive) (list []Image, err error) {
 	r, end := s.reads.begin(r, a)
 	defer func() { end(err == nil) }()
-	m := &meter{}
-	release, err := s.imports.hold(ctx, m)
+	_, b, release, err := s.begin(ctx, &s.imports)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	b, err := s.newBudget(m.add)
-	if err != nil {
-		return nil, err
-	}
 	b.compressed = a.size
 	err = s.leased(ctx, workImport+a.records, discard, func(ctx context.Context) error {
 		list, err = s.loadLeased(ctx, cancelled(ctx, r), a, b)

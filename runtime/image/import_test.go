@@ -326,7 +326,7 @@ func TestImportWhileRemoved(t *testing.T) {
 	if err := ocitar.WriteOCI(&buf, sample("localhost/shop:1", "1")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.store.Import(ctx, bytes.NewReader(buf.Bytes())); err != nil {
+	if _, err := w.store.Import(ctx, bytes.NewReader(buf.Bytes()), true); err != nil {
 		t.Fatal(err)
 	}
 	removals := 0
@@ -337,7 +337,8 @@ func TestImportWhileRemoved(t *testing.T) {
 		return w.client.ImageService().Delete(ctx, name)
 	}
 	w.update.Store(&remove)
-	if list, err := w.store.Import(ctx, &buf); err != nil || removals == 0 || !slices.Equal(names(list), []string{"localhost/shop:1"}) {
+	list, err := w.store.Import(ctx, &buf, true)
+	if err != nil || removals == 0 || !slices.Equal(names(list), []string{"localhost/shop:1"}) {
 		t.Errorf("imported %q after %d removals: %v", names(list), removals, err)
 	}
 }

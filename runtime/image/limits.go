@@ -1,6 +1,7 @@
 package image
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -115,12 +116,5 @@ func readDocument(name string, r io.Reader) ([]byte, error) {
 	if len(data) > maxDocument {
 		return nil, exceeds("%s has more than %d bytes", name, maxDocument)
 	}
-	var c valueCounter
-	if _, err := c.Write(data); err != nil {
-		return nil, err
-	}
-	if c.count > maxValues {
-		return nil, exceeds("%s has more than %d values", name, maxValues)
-	}
-	return data, nil
+	return data, checkDocument(name, int64(len(data)), bytes.NewReader(data))
 }

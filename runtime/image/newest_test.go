@@ -92,7 +92,7 @@ func TestNewest(t *testing.T) {
 	}
 	if hand, err := os.Open(moved); err != nil {
 		t.Fatal(err)
-	} else if _, err = w.store.Import(ctx, hand); err != nil {
+	} else if _, err = w.store.Import(ctx, hand, true); err != nil {
 		t.Fatal(err)
 	}
 	if got := newest(ref); got != first {

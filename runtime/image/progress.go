@@ -70,16 +70,29 @@ func (t *tracker) progress(ctx context.Context, cs content.Store) Progress {
 	return p
 }
 
-// report calls report at intervals until ctx is cancelled.
-func (t *tracker) report(ctx context.Context, cs content.Store, report func(Progress)) {
-	tick := time.NewTicker(progressInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			report(t.progress(ctx, cs))
+// report calls report at intervals until stop is called, which waits for a call in progress.
+func (t *tracker) report(ctx context.Context, cs content.Store, report func(Progress)) (stop func()) {
+	return atIntervals(ctx, func() { report(t.progress(ctx, cs)) })
+}
+
+// atIntervals calls report at intervals until ctx is cancelled or stop is called, which waits for a call in progress.
+func atIntervals(ctx context.Context, report func()) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		tick := time.NewTicker(progressInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				report()
+			}
 		}
+	})
+	return func() {
+		cancel()
+		reporting.Wait()
 	}
 }

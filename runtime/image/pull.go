@@ -29,16 +29,11 @@ func (s *Store) pull(ctx context.Context, name string, ring *credentials.Keyring
 		return Image{}, err
 	}
 	defer unlock()
-	m := &meter{}
-	release, err := s.pulls.hold(ctx, m)
+	m, b, release, err := s.begin(ctx, &s.pulls)
 	if err != nil {
 		return Image{}, err
 	}
 	defer release()
-	b, err := s.newBudget(m.add)
-	if err != nil {
-		return Image{}, err
-	}
 	var pulled containerd.Image
 	err = s.leased(ctx, workPull+name, resume, func(ctx context.Context) error {
 		a := &access{store: s, name: name, ring: ring, meter: m}
@@ -63,13 +58,7 @@ func (s *Store) pullLeased(
 		return nil, err
 	}
 	t, parts := &tracker{}, newTree(b)
-	watch, stop := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		t.report(watch, s.client.ContentStore(), report)
-	}()
-	defer func() { stop(); <-watched }()
+	defer t.report(ctx, s.client.ContentStore(), report)()
 	img, err := s.client.Pull(ctx, name,
 		containerd.WithResolver(resolver),
 		containerd.WithPlatformMatcher(s.platform),

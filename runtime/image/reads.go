@@ -5,7 +5,6 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // reads are the archives that are being imported, so that all callers that wait for an import can report its progress. The zero value is
@@ -56,34 +55,19 @@ func (s *reads) watch(ctx context.Context, records string, report func(Progress)
 	if report == nil {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		var reported *read
-		defer func() {
-			if reported != nil {
-				report(reported.progress())
-			}
-		}()
-		tick := time.NewTicker(progressInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			s.mu.Lock()
-			c := s.archives[records]
-			s.mu.Unlock()
-			if c != nil {
-				report(c.progress())
-				reported = c
-			}
+	var reported *read
+	end := atIntervals(ctx, func() {
+		s.mu.Lock()
+		c := s.archives[records]
+		s.mu.Unlock()
+		if c != nil {
+			report(c.progress())
+			reported = c
 		}
 	})
 	return func() {
-		cancel()
-		watching.Wait()
+		if end(); reported != nil {
+			report(reported.progress())
+		}
 	}
 }

@@ -2,12 +2,10 @@ package image
 
 import (
 	"context"
-	"fmt"
 	"maps"
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/snapshots"
-	"github.com/containerd/errdefs"
 )
 
 // Forget removes the record of an image, and the note that a person requested it. Content that nothing else refers to remains on disk until
@@ -77,26 +75,6 @@ func (s *Store) usage(ctx context.Context) (map[string]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	sn := s.client.SnapshotService(s.opts.Snapshotter)
-	var layers []string
-	err = sn.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
-		if i.Kind == snapshots.KindCommitted {
-			layers = append(layers, i.Name)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range layers { // not within the walk, which holds a transaction
-		u, err := sn.Usage(ctx, name)
-		if errdefs.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("measure layer %s: %w", name, err)
-		}
-		sizes["layer "+name] = u.Size
-	}
-	return sizes, nil
+	return sizes, s.measureLayers(ctx, func(i *snapshots.Info) bool { return i.Kind == snapshots.KindCommitted },
+		func(i *snapshots.Info, size int64) { sizes["layer "+i.Name] = size })
 }

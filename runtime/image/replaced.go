@@ -45,7 +45,7 @@ func (s *Store) keepReplaced(ctx context.Context, record string, by digest.Diges
 	return s.client.LeasesService().AddResource(ctx, lease, leases.Resource{ID: rec.Target.Digest.String(), Type: contentResource})
 }
 
-// Restore makes a record refer again to the image that it had before [Store.ImportUsed] has replaced it after a time. It reports whether it
+// Restore makes a record refer again to the image that it had before [Store.Import] has replaced it after a time. It reports whether it
 // has done so: not if nothing was replaced, if the record has been changed or removed since, or if the earlier image is not on the host any
 // more.
 func (s *Store) Restore(ctx context.Context, record string, after time.Time) (restored bool, err error) {

@@ -19,7 +19,7 @@ func importUsed(ctx context.Context, t *testing.T, w *env, img ocitar.Image) ima
 	if err := ocitar.WriteOCI(&archive, img); err != nil {
 		t.Fatal(err)
 	}
-	list, err := w.store.ImportUsed(ctx, &archive)
+	list, err := w.store.Import(ctx, &archive, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -137,15 +137,7 @@ func childFor(document []byte, target ocispec.Descriptor, platform platforms.Mat
 	if len(list) == 0 {
 		return ocispec.Descriptor{}, false
 	}
-	return slices.MinFunc(list, func(a, b ocispec.Descriptor) int {
-		switch {
-		case platform.Less(*a.Platform, *b.Platform):
-			return -1
-		case platform.Less(*b.Platform, *a.Platform):
-			return 1
-		}
-		return 0
-	}), true
+	return slices.MinFunc(list, byPlatform(platform)), true
 }
 
 // signedLabel is the label for a key and a repository.

@@ -117,12 +117,12 @@ func TestImportByHandIsVerified(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, w := newEnv(t, image.Options{Verification: signedBy(t, repo, k)})
-	_, err = w.store.Import(ctx, strings.NewReader(string(data)))
+	_, err = w.store.Import(ctx, strings.NewReader(string(data)), true)
 	wantReason(t, err, unsigned)
 	nothingUnpacked(ctx, t, w)
 	_, refused, _ := strings.Cut(err.Error(), "no signature of ")
 	d := digest.Digest(strings.Fields(refused)[0])
-	if _, err := w.store.Import(ctx, strings.NewReader(string(data)),
+	if _, err := w.store.Import(ctx, strings.NewReader(string(data)), true,
 		signature.Signature{Bundle: k.Bundle(signing.SignPredicate, d)}); err != nil {
 		t.Fatal(err)
 	}

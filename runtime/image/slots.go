@@ -41,6 +41,19 @@ func (s *slots) hold(ctx context.Context, m *meter) (release func(), err error) 
 	return func() { cancel(); watch.Wait() }, nil
 }
 
+// begin waits for a slot, and returns the budget of the work, whose bytes the meter counts. release must be called when the work is done.
+func (s *Store) begin(ctx context.Context, in *slots) (m *meter, b *budget, release func(), err error) {
+	m = &meter{}
+	if release, err = in.hold(ctx, m); err != nil {
+		return nil, nil, nil, err
+	}
+	if b, err = s.newBudget(m.add); err != nil {
+		release()
+		return nil, nil, nil, err
+	}
+	return m, b, release, nil
+}
+
 // meter counts the bytes that work has received or written.
 type meter struct{ bytes atomic.Int64 }
 

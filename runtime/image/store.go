@@ -20,6 +20,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -100,9 +101,7 @@ type Store struct {
 
 // New returns a store that uses the services of engine, which must outlive it. Close the store after use.
 func New(engine *containerd.Client, opts Options) *Store {
-	if opts.Snapshotter == "" {
-		opts.Snapshotter = "overlayfs"
-	}
+	opts.Snapshotter = cmp.Or(opts.Snapshotter, "overlayfs")
 	if opts.MaxParallelPulls <= 0 {
 		opts.MaxParallelPulls = 2
 	}
@@ -112,9 +111,7 @@ func New(engine *containerd.Client, opts Options) *Store {
 	if opts.RateWindow <= 0 {
 		opts.RateWindow = time.Minute
 	}
-	if opts.Credentials == nil {
-		opts.Credentials = &credentials.File{}
-	}
+	opts.Credentials = cmp.Or(opts.Credentials, &credentials.File{})
 	register()
 	newSlots := func(n int) slots { return slots{free: semaphore.NewWeighted(int64(n)), interval: opts.RateWindow / 6} }
 	client, err := containerd.New("", containerd.WithServices(

@@ -32,7 +32,7 @@ var ErrClosed = fmt.Errorf("connection to the monitor closed: %w", errdefs.ErrUn
 // one of its own.
 type Client struct {
 	conn   *net.UnixConn
-	events chan *Event // without pointers, the queue would have megabytes
+	events chan *Event // pointers, because the queue is allocated whole
 	done   chan struct{}
 
 	mu      sync.Mutex

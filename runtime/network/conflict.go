@@ -41,7 +41,7 @@ func (n *Network) conflict(uid string, ports []Port) error {
 		}
 		for _, p := range ports {
 			if slices.ContainsFunc(l.Ports, p.Overlaps) {
-				return &ConflictError{Port: p, Holder: l.Pod, HolderUID: other}
+				return &ConflictError{Port: p, Holder: l.Pod}
 			}
 		}
 	}
@@ -112,8 +112,8 @@ func (n *Network) boundByOthers() (findings []Finding, err error) {
 type ConflictError struct {
 	// Port is the requested port.
 	Port Port
-	// Holder and HolderUID are the pod that uses the port. They are empty if a process listens on it.
-	Holder, HolderUID string
+	// Holder is the pod that uses the port. It is empty if a process listens on it.
+	Holder string
 	// PID and Process identify the process, or are zero if it was not found.
 	PID     int
 	Process string

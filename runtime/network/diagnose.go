@@ -184,7 +184,7 @@ func (t diagnosis) hasAccept(c *Nftables, chains []*nftables.Chain, table *nftab
 			return false, fmt.Errorf("list rules of chain %s: %w", ch.Name, err)
 		}
 		for _, r := range rules {
-			if accepts(r, t.Bridge) {
+			if _, ok := acceptedBy(r, t.Bridge); ok {
 				return true, nil
 			}
 		}

@@ -124,7 +124,7 @@ func TestConflicts(t *testing.T) {
 		t.Errorf("hosts without a bridge: %q", got)
 	}
 	w.pod("web")
-	want := w.Gateways()[0].String() + "\thost\talias\n" + w.Gateways()[1].String() + "\thost\talias\n"
+	want := gatewaysOf(w.subnets)[0].String() + "\thost\talias\n" + gatewaysOf(w.subnets)[1].String() + "\thost\talias\n"
 	if got := Hosts(w.Peers(), "web"); got != want {
 		t.Errorf("hosts:\n%swant:\n%s", got, want)
 	}

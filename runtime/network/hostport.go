@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 
@@ -19,15 +20,12 @@ type Port struct {
 	Protocol spec.Protocol `json:"protocol,omitempty"`
 }
 
-// protocolNumbers are the IP protocol numbers of the transport protocols.
+// protocolNumbers are the IP protocol numbers of the transport protocols. Empty means TCP.
 var protocolNumbers = map[spec.Protocol]uint8{"": 6, spec.ProtocolTCP: 6, spec.ProtocolUDP: 17, spec.ProtocolSCTP: 132}
 
 // String returns the port in the usual notation, such as 127.0.0.1:8080/TCP.
 func (p Port) String() string {
-	protocol := p.Protocol
-	if protocol == "" {
-		protocol = spec.ProtocolTCP
-	}
+	protocol := cmp.Or(p.Protocol, spec.ProtocolTCP)
 	if !p.HostIP.IsValid() {
 		return fmt.Sprintf("%d/%s", p.HostPort, protocol)
 	}
@@ -65,6 +63,3 @@ func (p Port) Overlaps(q Port) bool {
 
 // Serves reports whether the port is on IPv4 addresses, or with is4 false on IPv6 addresses.
 func (p Port) Serves(is4 bool) bool { return !p.HostIP.IsValid() || p.HostIP.Is4() == is4 }
-
-// protocolNumber returns the IP protocol number of a transport protocol, or 0 if it is not supported. Empty means TCP.
-func protocolNumber(p spec.Protocol) uint8 { return protocolNumbers[p] }

@@ -39,8 +39,8 @@ func isIptablesForward(ch *nftables.Chain) bool {
 		(ch.Table.Family == nftables.TableFamilyIPv4 || ch.Table.Family == nftables.TableFamilyIPv6)
 }
 
-// AcceptForwarded inserts rules that accept packets of pods into the FORWARD chains of iptables.
-func (r *ruleset) AcceptForwarded(ctx context.Context) error {
+// changeForward changes the FORWARD chains of iptables in one transaction. It calls change for each of them, with its rules.
+func (r *ruleset) changeForward(ctx context.Context, change func(*nftables.Conn, *nftables.Chain, []*nftables.Rule) error) error {
 	return r.do(ctx, func(c *nftables.Conn) error {
 		chains, err := iptablesForward(c)
 		if err != nil {
@@ -51,47 +51,47 @@ func (r *ruleset) AcceptForwarded(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("list rules of chain FORWARD: %w", err)
 			}
-			if len(rules) == 0 && !dropsByDefault(ch) {
-				continue
-			}
-			have := map[expr.MetaKey]bool{}
-			for _, rule := range rules {
-				if key, ok := acceptedBy(rule, r.bridge); ok && r.isOwn(rule) {
-					have[key] = true
-				}
-			}
-			for _, key := range []expr.MetaKey{expr.MetaKeyOIFNAME, expr.MetaKeyIIFNAME} {
-				if !have[key] {
-					c.InsertRule(r.acceptRule(ch, key))
-				}
+			if err := change(c, ch, rules); err != nil {
+				return err
 			}
 		}
 		return c.Flush()
 	})
 }
 
+// AcceptForwarded inserts rules that accept packets of pods into the FORWARD chains of iptables.
+func (r *ruleset) AcceptForwarded(ctx context.Context) error {
+	return r.changeForward(ctx, func(c *nftables.Conn, ch *nftables.Chain, rules []*nftables.Rule) error {
+		if len(rules) == 0 && !dropsByDefault(ch) {
+			return nil
+		}
+		have := map[expr.MetaKey]bool{}
+		for _, rule := range rules {
+			if key, ok := acceptedBy(rule, r.bridge); ok && r.isOwn(rule) {
+				have[key] = true
+			}
+		}
+		for _, key := range []expr.MetaKey{expr.MetaKeyOIFNAME, expr.MetaKeyIIFNAME} {
+			if !have[key] {
+				c.InsertRule(r.acceptRule(ch, key))
+			}
+		}
+		return nil
+	})
+}
+
 // deleteForwardRules deletes the rules that AcceptForwarded has inserted.
 func (r *ruleset) deleteForwardRules(ctx context.Context) error {
-	return r.do(ctx, func(c *nftables.Conn) error {
-		chains, err := iptablesForward(c)
-		if err != nil {
-			return err
-		}
-		for _, ch := range chains {
-			rules, err := c.GetRules(ch.Table, ch)
-			if err != nil {
-				return fmt.Errorf("list rules of chain FORWARD: %w", err)
+	return r.changeForward(ctx, func(c *nftables.Conn, ch *nftables.Chain, rules []*nftables.Rule) error {
+		for _, rule := range rules {
+			if !r.isOwn(rule) {
+				continue
 			}
-			for _, rule := range rules {
-				if !r.isOwn(rule) {
-					continue
-				}
-				if err := c.DelRule(&nftables.Rule{Table: ch.Table, Chain: ch, Handle: rule.Handle}); err != nil {
-					return fmt.Errorf("delete rule from chain FORWARD: %w", err)
-				}
+			if err := c.DelRule(&nftables.Rule{Table: ch.Table, Chain: ch, Handle: rule.Handle}); err != nil {
+				return fmt.Errorf("delete rule from chain FORWARD: %w", err)
 			}
 		}
-		return c.Flush()
+		return nil
 	})
 }
 
@@ -134,10 +134,4 @@ func acceptedBy(rule *nftables.Rule, bridge string) (key expr.MetaKey, ok bool) 
 // dropsByDefault reports whether the policy of a chain is drop.
 func dropsByDefault(ch *nftables.Chain) bool {
 	return ch.Policy != nil && *ch.Policy == nftables.ChainPolicyDrop
-}
-
-// accepts reports whether a rule accepts packets that enter or leave by the bridge.
-func accepts(rule *nftables.Rule, bridge string) bool {
-	_, ok := acceptedBy(rule, bridge)
-	return ok
 }

@@ -174,7 +174,7 @@ func (n *Network) deleteUDPFlows(ports []Port) error {
 	for _, kind := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		var filters []netlink.CustomConntrackFilter
 		for _, p := range ports {
-			if protocolNumber(p.Protocol) != unix.IPPROTO_UDP || !p.Serves(kind == unix.AF_INET) {
+			if protocolNumbers[p.Protocol] != unix.IPPROTO_UDP || !p.Serves(kind == unix.AF_INET) {
 				continue
 			}
 			f := &netlink.ConntrackFilter{}

@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,7 +52,7 @@ type Network struct {
 	// mu guards the fields below. It is never held during I/O. Only the holder of lock writes leases and subnets.
 	mu       sync.Mutex
 	leases   map[string]*attachment
-	listed   *peerList
+	listed   *peerList         // nil after each change of leases and subnets
 	subnets  []netip.Prefix    // those of the bridge, while it is in use
 	unknown  statefile.Unknown // of the lease file
 	changed  chan struct{}
@@ -80,12 +81,7 @@ const (
 // New reads the state of a network. It does not change the host. If the leases cannot be read, they are recovered from
 // the links of pods. The caller calls Close.
 func New(ctx context.Context, o Options) (*Network, error) {
-	if o.Bridge == "" {
-		o.Bridge = DefaultBridge
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Bridge, o.Log = cmp.Or(o.Bridge, DefaultBridge), cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("set up network: %w", err)
 	}
@@ -161,15 +157,14 @@ func (n *Network) lock(ctx context.Context) (release func(), err error) {
 
 // step runs one step of a change, unless ctx is done.
 func (n *Network) step(ctx context.Context, name string, do func() error) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	err := ctx.Err()
+	if err == nil && n.fault != nil {
+		err = n.fault(name)
 	}
-	if n.fault != nil {
-		if err := n.fault(name); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	if err == nil {
+		err = do()
 	}
-	if err := do(); err != nil {
+	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return nil

@@ -43,7 +43,7 @@ func TestReachability(t *testing.T) {
 			wantAnswer(t, "host to pod", w.host, "tcp", net.JoinHostPort(web6, "80"), "web", "")
 			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", outside4+":1234", "out", host4)
 			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", "["+outside6+"]:1234", "out", host6)
-			gateway := w.Gateways()[0].String()
+			gateway := gatewaysOf(w.subnets)[0].String()
 			for _, p := range []struct{ network, port string }{{"tcp", "8080"}, {"udp", "5353"}} {
 				for _, host := range []string{host4, second4, host6, gateway} {
 					addr := net.JoinHostPort(host, p.port)
@@ -96,14 +96,14 @@ func TestLoopbackGuard(t *testing.T) {
 	for _, c := range []struct{ listens, addr, target string }{
 		{web.NetnsPath, ":53", "127.0.0.1:7070"},
 		{w.host, "127.0.0.1:2222", "127.0.0.1:2222"},
-		{w.host, ":2223", w.Gateways()[0].String() + ":2223"}, // with the spoofed source 127.0.0.1
+		{w.host, ":2223", gatewaysOf(w.subnets)[0].String() + ":2223"}, // with the spoofed source 127.0.0.1
 	} {
 		var arrive net.PacketConn
 		in(t, c.listens, func() (err error) {
 			arrive, err = net.ListenPacket("udp4", c.addr)
 			return err
 		})
-		for _, from := range []struct{ path, via string }{{w.outside, host4}, {hostile.NetnsPath, w.Gateways()[0].String()}} {
+		for _, from := range []struct{ path, via string }{{w.outside, host4}, {hostile.NetnsPath, gatewaysOf(w.subnets)[0].String()}} {
 			if from.path == w.outside && !strings.HasPrefix(c.target, "127.") {
 				continue // it has no route to the pods
 			}

@@ -3,7 +3,6 @@ package network
 import (
 	"cmp"
 	"log/slog"
-	"net/netip"
 	"slices"
 	"strings"
 
@@ -49,8 +48,8 @@ func (n *Network) peerOf(uid string, l *attachment) Peer {
 	return p
 }
 
-// peerList is what [Network.Peers] has returned on a host with these names, until the leases change: with many pods it is called for each
-// of them when one changes.
+// peerList is what [Network.Peers] has returned on a host with these names. It is kept until the leases change, because it is requested for
+// each pod when one of them changes.
 type peerList struct {
 	host  []string
 	peers []Peer
@@ -112,12 +111,4 @@ func Hosts(peers []Peer, uid string) string {
 		}
 	}
 	return string(text)
-}
-
-// Gateways returns the host's addresses on the bridge, IPv4 first. Pods reach the host there. There are none before the
-// first Setup.
-func (n *Network) Gateways() []netip.Addr {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return gatewaysOf(n.subnets)
 }

@@ -23,7 +23,7 @@ func TestHostPortRefused(t *testing.T) {
 			w := newWorld(t)
 			w.setBridgeNetfilter(bridgeNetfilter)
 			other := w.pod("other")
-			gateway := w.Gateways()[0].String()
+			gateway := gatewaysOf(w.subnets)[0].String()
 			refused := func(when string) {
 				for _, c := range []struct{ from, path, host string }{
 					{"host", w.host, "127.0.0.1"},
@@ -72,7 +72,7 @@ func TestConnectionsToRemovedPod(t *testing.T) {
 					{w.host, host6},
 					{w.outside, host4},
 					{w.outside, host6},
-					{other.NetnsPath, w.Gateways()[0].String()},
+					{other.NetnsPath, gatewaysOf(w.subnets)[0].String()},
 				} {
 					if c.path == other.NetnsPath && bridgeNetfilter == "1" {
 						continue // the kernel does not translate the addresses of a reset on the bridge (nf_send_reset)

@@ -13,6 +13,8 @@ import (
 // family holds the differences between IPv4 and IPv6 rules. Registers are 32-bit registers, counted from firstReg.
 type family struct {
 	is4           bool
+	number        string // in the names of sets
+	addressType   nftables.SetDatatype
 	proto         byte   // NFPROTO, also the family of the translation
 	addrLen       uint32 // in bytes
 	source, dest  uint32 // offsets of the addresses in the header
@@ -26,11 +28,11 @@ const firstReg = 8
 
 var families = []family{
 	{
-		is4: true, proto: unix.NFPROTO_IPV4, addrLen: 4, source: 12, dest: 16,
+		is4: true, number: "4", addressType: nftables.TypeIPAddr, proto: unix.NFPROTO_IPV4, addrLen: 4, source: 12, dest: 16,
 		protocolReg: firstReg + 1, portReg: firstReg + 2, translatedReg: firstReg + 1,
 	},
 	{
-		proto: unix.NFPROTO_IPV6, addrLen: 16, source: 8, dest: 24,
+		number: "6", addressType: nftables.TypeIP6Addr, proto: unix.NFPROTO_IPV6, addrLen: 16, source: 8, dest: 24,
 		protocolReg: firstReg + 4, portReg: firstReg + 5, translatedReg: firstReg + 4,
 	},
 }

@@ -20,13 +20,9 @@ import (
 
 // senderSet is the set of allowed senders of one family: (link . hardware address . address).
 func (r *ruleset) senderSet(f family) *nftables.Set {
-	name, address := "senders4", nftables.TypeIPAddr
-	if !f.is4 {
-		name, address = "senders6", nftables.TypeIP6Addr
-	}
 	return &nftables.Set{
-		Table: r.guardTable(), Name: name, Concatenation: true,
-		KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr, address),
+		Table: r.guardTable(), Name: "senders" + f.number, Concatenation: true,
+		KeyType: nftables.MustConcatSetType(nftables.TypeIFName, nftables.TypeEtherAddr, f.addressType),
 	}
 }
 
@@ -122,17 +118,9 @@ func (w tableWriter) guardSenders(ch *nftables.Chain, sets [2]*nftables.Set) {
 	w.rule(ch, drop)
 }
 
-// AddSenders allows an endpoint's link to send from its addresses. The error is errStale if the guard is not as written.
-func (r *ruleset) AddSenders(ctx context.Context, e endpoint) error {
-	return r.changeSenders(ctx, e, addElements)
-}
-
-// DeleteSenders reverts AddSenders.
-func (r *ruleset) DeleteSenders(ctx context.Context, e endpoint) error {
-	return r.changeSenders(ctx, e, deleteElements)
-}
-
-func (r *ruleset) changeSenders(ctx context.Context, e endpoint, change changeElements) error {
+// ChangeSenders allows an endpoint's link to send from its addresses, or reverts that. The error is errStale if the guard is not as
+// written.
+func (r *ruleset) ChangeSenders(ctx context.Context, e endpoint, change changeElements) error {
 	err := r.do(ctx, func(c *nftables.Conn) error {
 		for _, f := range families {
 			if elements := e.senders(f); len(elements) > 0 {

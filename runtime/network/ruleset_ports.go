@@ -33,7 +33,7 @@ func element(f family, p Port, ip netip.Addr) nftables.SetElement {
 	if p.HostIP.IsValid() {
 		copy(key, p.HostIP.AsSlice())
 	}
-	key[f.addrLen] = protocolNumber(p.Protocol)
+	key[f.addrLen] = protocolNumbers[p.Protocol]
 	binary.BigEndian.PutUint16(key[f.addrLen+4:], p.HostPort)
 	value := make([]byte, f.addrLen+4)
 	copy(value, ip.AsSlice())
@@ -44,14 +44,10 @@ func element(f family, p Port, ip netip.Addr) nftables.SetElement {
 // portMap is the map of one family: (address . protocol . port) of the host to (address . port) of a pod. The unspecified
 // address means all addresses.
 func (r *ruleset) portMap(f family) *nftables.Set {
-	name, address := "ports4", nftables.TypeIPAddr
-	if !f.is4 {
-		name, address = "ports6", nftables.TypeIP6Addr
-	}
 	return &nftables.Set{
-		Table: r.table(), Name: name, IsMap: true, Concatenation: true,
-		KeyType:  nftables.MustConcatSetType(address, nftables.TypeInetProto, nftables.TypeInetService),
-		DataType: nftables.MustConcatSetType(address, nftables.TypeInetService),
+		Table: r.table(), Name: "ports" + f.number, IsMap: true, Concatenation: true,
+		KeyType:  nftables.MustConcatSetType(f.addressType, nftables.TypeInetProto, nftables.TypeInetService),
+		DataType: nftables.MustConcatSetType(f.addressType, nftables.TypeInetService),
 	}
 }
 
@@ -111,7 +107,7 @@ func parseElement(f family, e nftables.SetElement) (p Port, ip netip.Addr, ok bo
 	p.HostIP, _ = netip.AddrFromSlice(e.Key[:f.addrLen])
 	p.HostPort = binary.BigEndian.Uint16(e.Key[f.addrLen+4:])
 	for _, name := range []spec.Protocol{spec.ProtocolTCP, spec.ProtocolUDP, spec.ProtocolSCTP} {
-		if protocolNumber(name) == e.Key[f.addrLen] {
+		if protocolNumbers[name] == e.Key[f.addrLen] {
 			p.Protocol = name
 		}
 	}
@@ -120,17 +116,9 @@ func parseElement(f family, e nftables.SetElement) (p Port, ip netip.Addr, ok bo
 	return p, ip, p.Validate() == nil
 }
 
-// AddPod translates an endpoint's host ports to its addresses. The error is errStale if the table is not as written.
-func (r *ruleset) AddPod(ctx context.Context, e endpoint) error {
-	return r.changePod(ctx, e, addElements)
-}
-
-// DeletePod reverts AddPod. Afterwards, packets of open connections to the endpoint's host ports are rejected.
-func (r *ruleset) DeletePod(ctx context.Context, e endpoint) error {
-	return r.changePod(ctx, e, deleteElements)
-}
-
-func (r *ruleset) changePod(ctx context.Context, e endpoint, change changeElements) error {
+// ChangePod translates an endpoint's host ports to its addresses, or reverts that. Afterwards, packets of open connections to its host
+// ports are rejected. The error is errStale if the table is not as written.
+func (r *ruleset) ChangePod(ctx context.Context, e endpoint, change changeElements) error {
 	err := r.do(ctx, func(c *nftables.Conn) error {
 		for _, f := range families {
 			if addresses := e.addresses(f); len(addresses) > 0 {

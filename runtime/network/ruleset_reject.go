@@ -18,11 +18,7 @@ var loopback6 = netip.MustParsePrefix("::1/128")
 
 // podSet is the set of pod addresses of one family.
 func (r *ruleset) podSet(f family) *nftables.Set {
-	name, address := "pods4", nftables.TypeIPAddr
-	if !f.is4 {
-		name, address = "pods6", nftables.TypeIP6Addr
-	}
-	return &nftables.Set{Table: r.table(), Name: name, KeyType: address}
+	return &nftables.Set{Table: r.table(), Name: "pods" + f.number, KeyType: f.addressType}
 }
 
 // addresses returns the elements of an endpoint in the set of one family.

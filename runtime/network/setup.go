@@ -167,7 +167,7 @@ func (n *Network) allowSender(ctx context.Context, l *attachment) error {
 	if !n.base.guarded {
 		return nil
 	}
-	err := n.rules.AddSenders(ctx, l.endpoint())
+	err := n.rules.ChangeSenders(ctx, l.endpoint(), addElements)
 	if errors.Is(err, errStale) {
 		n.base.guarded, err = n.rules.WriteGuard(ctx, n.endpoints())
 	}
@@ -179,7 +179,7 @@ func (n *Network) publish(ctx context.Context, l, old *attachment) error {
 	if old != nil && !slices.Equal(old.Ports, l.Ports) {
 		return n.rules.Write(ctx, n.endpoints(), n.subnets)
 	}
-	err := n.rules.AddPod(ctx, l.endpoint())
+	err := n.rules.ChangePod(ctx, l.endpoint(), addElements)
 	if errors.Is(err, errStale) {
 		return n.rules.Write(ctx, n.endpoints(), n.subnets)
 	}

@@ -45,7 +45,7 @@ func addressNumber(s netip.Prefix, a netip.Addr) uint32 {
 // gatewayNumber is the number of the host's address in each subnet.
 const gatewayNumber = 1
 
-// gatewaysOf returns the host's addresses on the bridge.
+// gatewaysOf returns the host's addresses on the bridge, IPv4 first. Pods reach the host there.
 func gatewaysOf(subnets []netip.Prefix) []netip.Addr {
 	var all []netip.Addr
 	for _, s := range subnets {

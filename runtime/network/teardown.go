@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -66,7 +67,7 @@ func (n *Network) tearDown(ctx context.Context, uid string) error {
 // unpublish deletes a pod's host ports. If they cannot be deleted because the map has changed, all rules are written
 // again.
 func (n *Network) unpublish(ctx context.Context, l *attachment) error {
-	err := n.rules.DeletePod(ctx, l.endpoint())
+	err := n.rules.ChangePod(ctx, l.endpoint(), deleteElements)
 	if errors.Is(err, errStale) {
 		if exists, err := n.rules.Exists(ctx); !exists {
 			return err
@@ -78,7 +79,7 @@ func (n *Network) unpublish(ctx context.Context, l *attachment) error {
 
 // revokeSender reverts allowSender.
 func (n *Network) revokeSender(ctx context.Context, l *attachment) error {
-	err := n.rules.DeleteSenders(ctx, l.endpoint())
+	err := n.rules.ChangeSenders(ctx, l.endpoint(), deleteElements)
 	if errors.Is(err, errStale) {
 		if found, err := n.rules.GuardExists(ctx); !found {
 			return err
@@ -185,11 +186,7 @@ func (n *Network) Reconcile(ctx context.Context, live []string) error {
 
 func (n *Network) reconcile(ctx context.Context, live []string) error {
 	var errs []error
-	var uids []string
-	for uid := range n.leases {
-		uids = append(uids, uid)
-	}
-	for _, uid := range uids {
+	for _, uid := range slices.Collect(maps.Keys(n.leases)) {
 		if n.leases[uid].Leaving || !slices.Contains(live, uid) {
 			errs = append(errs, n.tearDown(ctx, uid))
 		}
@@ -293,7 +290,7 @@ func (n *Network) removeBase(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("remove link %s: %w", n.opts.Bridge, err))
 	}
 	n.mu.Lock()
-	n.subnets = nil
+	n.subnets, n.listed = nil, nil
 	n.mu.Unlock()
 	return errors.Join(append(errs, n.saveLeases())...)
 }

@@ -28,7 +28,7 @@ func (r *Request) check() error {
 			return err
 		}
 		if slices.ContainsFunc(r.Ports[:i], p.Overlaps) {
-			return &ConflictError{Port: p, Holder: r.PodName, HolderUID: r.UID}
+			return &ConflictError{Port: p, Holder: r.PodName}
 		}
 	}
 	return nil

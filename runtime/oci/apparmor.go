@@ -1,7 +1,6 @@
 package oci
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/podstead/podstead/spec"
@@ -30,7 +29,7 @@ func (h Host) CheckAppArmor(pod *spec.Pod) []lifecycle.Refusal {
 		containers []spec.Container
 	}{{"initContainers", pod.InitContainers}, {"containers", pod.Containers}, {"ephemeralContainers", pod.EphemeralContainers}} {
 		for i := range l.containers {
-			check(fmt.Sprintf("%s[%d].", l.name, i), cmp.Or(l.containers[i].SecurityContext, &spec.SecurityContext{}).AppArmorProfile)
+			check(fmt.Sprintf("%s[%d].", l.name, i), contextOf(&l.containers[i]).AppArmorProfile)
 		}
 	}
 	return list

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -80,9 +81,7 @@ func formatMap(m map[string]string) string {
 // is not set it is the limit of the pod, or else the capacity of the host. A request that is not set is zero. If the reference
 // names no container, container is used.
 func (d *Downward) Resource(container string, ref *spec.ResourceFieldRef) (string, error) {
-	if ref.ContainerName != "" {
-		container = ref.ContainerName
-	}
+	container = cmp.Or(ref.ContainerName, container)
 	c := d.Pod.Container(container)
 	if c == nil {
 		return "", fmt.Errorf("container %s not found", container)

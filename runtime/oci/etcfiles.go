@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -19,10 +20,7 @@ const (
 // Hostname returns the host name of a pod with its own UTS namespace: the field hostname or the pod's name, truncated to the
 // length of a host name.
 func Hostname(pod *spec.Pod) string {
-	name := pod.Hostname
-	if name == "" {
-		name = pod.Name
-	}
+	name := cmp.Or(pod.Hostname, pod.Name)
 	if len(name) > 63 {
 		name = strings.TrimRight(name[:63], "-.")
 	}
@@ -134,12 +132,8 @@ func parseResolv(text string) resolv {
 			}
 		case "options":
 			for _, o := range words[1:] {
-				name, value, ok := strings.Cut(o, ":")
-				if ok {
-					r.setOption(name, &value)
-				} else {
-					r.setOption(name, nil)
-				}
+				name, value, _ := strings.Cut(o, ":")
+				r.setOption(name, &value)
 			}
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
-
-	"github.com/podstead/podstead/spec"
 )
 
 // mounts lists the mounts of a container. Volumes and the pod's files outside of /dev, /proc and /sys come first, then the default mounts,
@@ -30,7 +28,7 @@ func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 		}
 		over[f.Path] = true
 		access := "rw"
-		if f.WithRoot && readOnlyRoot(in.Container) {
+		if f.WithRoot && isTrue(contextOf(in.Container).ReadOnlyRootFilesystem) {
 			access = "ro"
 		}
 		volumes = append(volumes, specs.Mount{
@@ -51,11 +49,6 @@ func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 		}
 	}
 	return slices.Concat(first, list, last)
-}
-
-// readOnlyRoot reports whether the root file system of a container is read-only.
-func readOnlyRoot(c *spec.Container) bool {
-	return c.SecurityContext != nil && isTrue(c.SecurityContext.ReadOnlyRootFilesystem)
 }
 
 // inKernelFileSystem reports whether a path is at or below one of the file systems that the OCI runtime mounts in a container.

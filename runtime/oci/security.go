@@ -76,9 +76,6 @@ func privilege(s *specs.Spec, in *Input) {
 		}
 	}
 	s.Linux.Devices = append(s.Linux.Devices, in.Devices...)
-	if s.Linux.Resources == nil {
-		s.Linux.Resources = &specs.LinuxResources{}
-	}
 	s.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}
 }
 

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,12 +71,7 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 		return nil, ErrNoCommand
 	}
 	p.Terminal = in.Container.TTY
-	switch {
-	case in.Container.WorkingDir != "":
-		p.Cwd = in.Container.WorkingDir
-	case in.Image.WorkingDir != "":
-		p.Cwd = in.Image.WorkingDir
-	}
+	p.Cwd = cmp.Or(in.Container.WorkingDir, in.Image.WorkingDir, p.Cwd)
 	files := in.Host.openFiles()
 	p.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}}
 	score := in.Host.oomScore(oomScoreOf(in.Pod, in.Container, in.Host.Memory))

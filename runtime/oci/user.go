@@ -27,9 +27,7 @@ type User struct {
 func UserOf(pod *spec.Pod, c *spec.Container, uid, imageUser string) (User, error) {
 	own, podCtx := contextOf(c), podContextOf(pod)
 	name, group, _ := strings.Cut(imageUser, ":")
-	if name == "" {
-		name = "0"
-	}
+	name = cmp.Or(name, "0")
 	id := cmp.Or(own.RunAsUser, podCtx.RunAsUser)
 	if nonRoot := cmp.Or(own.RunAsNonRoot, podCtx.RunAsNonRoot); nonRoot != nil && *nonRoot {
 		if problem := mayBeRoot(id, name); problem != "" {
@@ -79,16 +77,10 @@ func mayBeRoot(id *int64, image string) string {
 
 // contextOf returns a container's security context, or an empty one.
 func contextOf(c *spec.Container) *spec.SecurityContext {
-	if c.SecurityContext == nil {
-		return &spec.SecurityContext{}
-	}
-	return c.SecurityContext
+	return cmp.Or(c.SecurityContext, &spec.SecurityContext{})
 }
 
 // podContextOf returns a pod's security context, or an empty one.
 func podContextOf(pod *spec.Pod) *spec.PodSecurityContext {
-	if pod.SecurityContext == nil {
-		return &spec.PodSecurityContext{}
-	}
-	return pod.SecurityContext
+	return cmp.Or(pod.SecurityContext, &spec.PodSecurityContext{})
 }

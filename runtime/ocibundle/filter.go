@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/podstead/podstead/internal/atomicfile"
 )
 
 // Files named filter keep the seccomp filters that crun has compiled, so that each is compiled once and not for every container.
@@ -164,7 +166,7 @@ func (s filterStore) keep(file, compiled string) error {
 		return err
 	}
 	sum := sha256.Sum256(program)
-	return replace(file, append(sum[:], program...))
+	return atomicfile.WriteVolatile(file, append(sum[:], program...), 0o600)
 }
 
 // makeRoom removes the oldest filters.
@@ -200,24 +202,5 @@ func rewrite(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	return replaceWithMode(path, text, info.Mode().Perm())
-}
-
-// replace writes a file that only its owner can read, completely or not at all.
-func replace(file string, text []byte) error { return replaceWithMode(file, text, 0o600) }
-
-func replaceWithMode(path string, text []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(mode), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return atomicfile.WriteVolatile(path, text, info.Mode().Perm())
 }

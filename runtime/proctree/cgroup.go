@@ -2,7 +2,6 @@ package proctree
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,9 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/podstead/podstead/runtime/cgroup"
 )
 
-// maxNamed limits how many processes an error names.
+// maxNamed limits how many names [Few] lists.
 const maxNamed = 5
 
 // KillCgroup kills the processes in the directories of a cgroup, one for each hierarchy, and in those below, until none is left. Its error
@@ -56,8 +57,8 @@ func listAll(dirs []string) ([]Process, error) {
 // killOnce sends SIGKILL to the processes of a cgroup.
 func killOnce(dirs []string) error {
 	for _, dir := range dirs {
-		if write(filepath.Join(dir, "cgroup.kill"), "1") != nil { // only v2 of Linux 5.14 has it
-			_ = write(filepath.Join(dir, "freezer.state"), "FROZEN") // only the freezer of v1 has it
+		if cgroup.Write(filepath.Join(dir, "cgroup.kill"), "1") != nil { // only v2 of Linux 5.14 has it
+			_ = cgroup.Write(filepath.Join(dir, "freezer.state"), "FROZEN") // only the freezer of v1 has it
 			defer thaw(dir)
 		}
 	}
@@ -74,21 +75,11 @@ func thaw(dir string) {
 		if err != nil || !entry.IsDir() {
 			return nil
 		}
-		if write(filepath.Join(path, "freezer.state"), "THAWED") != nil {
+		if cgroup.Write(filepath.Join(path, "freezer.state"), "THAWED") != nil {
 			return filepath.SkipAll
 		}
 		return nil
 	})
-}
-
-// write writes to a file of a cgroup. It does not create one.
-func write(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
 }
 
 // stuck is the error for processes that do not exit.
@@ -98,12 +89,15 @@ func stuck(left []Process) error {
 		names = append(names, p.Describe())
 	}
 	slices.Sort(names)
-	names = slices.Compact(names)
-	more := ""
-	if n := len(names) - maxNamed; n > 0 {
-		names, more = names[:maxNamed], fmt.Sprintf(" and %d more", n)
+	return fmt.Errorf("killed processes do not exit: %s", Few(slices.Compact(names)))
+}
+
+// Few lists names for a person, at most five of them.
+func Few(names []string) string {
+	if more := len(names) - maxNamed; more > 0 {
+		return strings.Join(names[:maxNamed], ", ") + fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Errorf("killed processes do not exit: %s%s", strings.Join(names, ", "), more)
+	return strings.Join(names, ", ")
 }
 
 // Describe returns the name of the process and its PID, and its state if that can keep it from exiting, such as "sleep (PID 123)".

@@ -76,12 +76,6 @@ func (t Tree) await(ctx context.Context, found func([]Process) (again bool)) err
 	}
 }
 
-// Processes returns the running processes of the tree.
-func (t Tree) Processes() ([]Process, error) {
-	processes, _, err := t.scan()
-	return processes, err
-}
-
 // scan returns the running processes of the tree, and whether others are in doubt because they have no environment.
 func (t Tree) scan() (found []Process, doubt bool, err error) {
 	rest, err := List(t.Cgroup)

@@ -80,7 +80,7 @@ func TestTree(t *testing.T) {
 		},
 		{"cgroup does not exist", Tree{Cgroup: cgroup + "-none", Belongs: is(mark)}, nil},
 	} {
-		processes, err := test.tree.Processes()
+		processes, _, err := test.tree.scan()
 		var got []int
 		for _, p := range processes {
 			got = append(got, p.PID)

@@ -128,16 +128,24 @@ func Run(c containers.Container) (lifecycle.Run, error) {
 // WithDefinition stores the pod's definition in the record of a container.
 func WithDefinition(pod *spec.Pod) client.NewContainerOpts {
 	return func(_ context.Context, _ *client.Client, c *containers.Container) error {
-		data, err := json.Marshal(pod)
-		if err != nil {
+		if err := extend(c, PodExtension, pod); err != nil {
 			return fmt.Errorf("store pod definition: %w", err)
 		}
-		if c.Extensions == nil {
-			c.Extensions = map[string]typeurl.Any{}
-		}
-		c.Extensions[PodExtension] = &anypb.Any{TypeUrl: PodExtension, Value: data}
 		return nil
 	}
+}
+
+// extend adds an extension to a record.
+func extend(c *containers.Container, name string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if c.Extensions == nil {
+		c.Extensions = map[string]typeurl.Any{}
+	}
+	c.Extensions[name] = &anypb.Any{TypeUrl: name, Value: data}
+	return nil
 }
 
 // WithImageDefined stores the paths of the volumes that the image of a container defines in its record.
@@ -146,14 +154,9 @@ func WithImageDefined(paths []string) client.NewContainerOpts {
 		if len(paths) == 0 {
 			return nil
 		}
-		data, err := json.Marshal(paths)
-		if err != nil {
+		if err := extend(c, VolumesExtension, paths); err != nil {
 			return fmt.Errorf("store volumes of the image: %w", err)
 		}
-		if c.Extensions == nil {
-			c.Extensions = map[string]typeurl.Any{}
-		}
-		c.Extensions[VolumesExtension] = &anypb.Any{TypeUrl: VolumesExtension, Value: data}
 		return nil
 	}
 }
@@ -182,8 +185,9 @@ func Definition(c containers.Container) (*spec.Pod, error) {
 }
 
 // Info returns the record of a container as it was when the container was loaded.
-func Info(ctx context.Context, c client.Container) (containers.Container, error) {
-	return c.Info(ctx, client.WithoutRefreshedMetadata)
+func Info(ctx context.Context, c client.Container) containers.Container {
+	info, _ := c.Info(ctx, client.WithoutRefreshedMetadata) // fails only when it reads the record again
+	return info
 }
 
 // Containers lists the containers of a pod, in no particular order.
@@ -203,12 +207,8 @@ func RunningLogs(ctx context.Context, c *client.Client) (map[string]bool, error)
 	}
 	logs := map[string]bool{}
 	for _, container := range list {
-		info, err := Info(ctx, container)
-		if err != nil {
-			return nil, fmt.Errorf("read container %s: %w", container.ID(), err)
-		}
-		if info.Labels[LabelExit] == "" {
-			logs[info.Labels[LabelLog]] = true
+		if labels := Info(ctx, container).Labels; labels[LabelExit] == "" {
+			logs[labels[LabelLog]] = true
 		}
 	}
 	return logs, nil

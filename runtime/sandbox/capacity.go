@@ -41,7 +41,7 @@ func (h Host) Allocatable() spec.ResourceList {
 		}
 		h.set(list, spec.ResourceMemory, resource.NewQuantity(total, resource.BinarySI))
 	}
-	if fs, err := fileSystem(h.StateDir); err == nil {
+	if fs, err := FileSystem(h.StateDir); err == nil {
 		// no host has more
 		h.set(list, spec.ResourceEphemeralStorage, resource.NewQuantity(disk.BlockBytes(&fs, fs.Blocks), resource.BinarySI))
 	}
@@ -57,13 +57,16 @@ func (h Host) set(list spec.ResourceList, name string, q *resource.Quantity) {
 	list[name] = *q
 }
 
-// fileSystem returns the file system of a directory, which may not exist yet.
-func fileSystem(dir string) (st unix.Statfs_t, err error) {
+// FileSystem returns the file system of a directory, which may not exist yet.
+func FileSystem(dir string) (st unix.Statfs_t, err error) {
 	for {
 		err = unix.Statfs(dir, &st)
 		parent := filepath.Dir(dir)
+		if err == nil {
+			return st, nil
+		}
 		if !errors.Is(err, fs.ErrNotExist) || parent == dir {
-			return st, err
+			return st, &fs.PathError{Op: "statfs", Path: dir, Err: err}
 		}
 		dir = parent
 	}

@@ -91,10 +91,7 @@ func (n *Network) Connect(ctx context.Context, uid string, pod *spec.Pod, pins n
 func request(uid string, pod *spec.Pod, pins namespace.Pins) network.Request {
 	r := network.Request{UID: uid, PodName: pod.Name, Names: oci.Names(pod), NetnsPath: pins.Network}
 	for _, p := range pod.HostPorts() {
-		ip, err := netip.ParseAddr(p.HostIP)
-		if err != nil {
-			ip = netip.Addr{} // all addresses of the host; an invalid one was refused with the pod file
-		}
+		ip, _ := netip.ParseAddr(p.HostIP) // none: all addresses of the host; an invalid one was refused with the pod file
 		r.Ports = append(r.Ports, network.Port{
 			// checked with the pod file
 			HostIP: ip, HostPort: uint16(p.HostPort), ContainerPort: uint16(p.ContainerPort), Protocol: p.Protocol,

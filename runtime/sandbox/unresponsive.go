@@ -34,9 +34,9 @@ func (s *Service) KillContainer(ctx context.Context, uid string, ref lifecycle.R
 	if err != nil {
 		return false, ignoreNotFound(err)
 	}
-	info, err := record.Info(ctx, c)
-	if err != nil || !s.config.Engine.Unresponsive(info.SandboxID) {
-		return false, err
+	info := record.Info(ctx, c)
+	if !s.config.Engine.Unresponsive(info.SandboxID) {
+		return false, nil
 	}
 	sandbox, err := strconv.Atoi(info.Labels[record.LabelSandbox])
 	if err == nil {
@@ -87,11 +87,7 @@ func (s *Service) containers(ctx context.Context, uid string, sandbox int) ([]cl
 	}
 	var inside []client.Container
 	for _, c := range list {
-		info, err := record.Info(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		if info.Labels[record.LabelSandbox] == strconv.Itoa(sandbox) {
+		if record.Info(ctx, c).Labels[record.LabelSandbox] == strconv.Itoa(sandbox) {
 			inside = append(inside, c)
 		}
 	}

@@ -55,24 +55,22 @@ func hasUserNamespace(pod *spec.Pod) bool { return pod.HostUsers != nil && !*pod
 
 // Allocate allocates the ID range of a pod. It is zero for a pod without a user namespace.
 func (u *Users) Allocate(uid string, pod *spec.Pod) (namespace.IDRange, error) {
-	if !hasUserNamespace(pod) {
-		return namespace.IDRange{}, nil
-	}
-	if err := u.openDirs(false); err != nil {
-		return namespace.IDRange{}, err
-	}
-	return u.ranges.Allocate(uid)
+	return u.rangeOf(uid, pod, u.ranges.Allocate)
 }
 
 // Find returns the ID range that was allocated for a pod. It is zero for a pod without a user namespace.
 func (u *Users) Find(uid string, pod *spec.Pod) (namespace.IDRange, error) {
+	return u.rangeOf(uid, pod, u.ranges.Find)
+}
+
+func (u *Users) rangeOf(uid string, pod *spec.Pod, get func(uid string) (namespace.IDRange, error)) (namespace.IDRange, error) {
 	if !hasUserNamespace(pod) {
 		return namespace.IDRange{}, nil
 	}
 	if err := u.openDirs(false); err != nil {
 		return namespace.IDRange{}, err
 	}
-	return u.ranges.Find(uid)
+	return get(uid)
 }
 
 // Release releases the ID range of a pod, if it has one.

@@ -163,11 +163,7 @@ func (m *DiskMonitor) containerDirs(ctx context.Context, uid string, pod *spec.P
 	}
 	var missing []error
 	for _, c := range containers {
-		info, err := record.Info(ctx, c)
-		if err != nil {
-			missing = append(missing, err)
-			continue
-		}
+		info := record.Info(ctx, c)
 		name := info.Labels[record.LabelContainer]
 		d := containerDirectories{logs: m.dirs.ContainerLogs(uid, pod.Name, name)} // also of an ephemeral container
 		d.layer = dirs[name].layer

@@ -157,7 +157,7 @@ func (w Writer) writeFile(root *os.Root, stamp, name string, f File) error {
 
 func (w Writer) mkdir(root *os.Root, name string) error {
 	if err := root.Mkdir(name, 0o700); err != nil {
-		return ignoreExist(err)
+		return ignore(err, fs.ErrExist)
 	}
 	return w.setOwnership(root, name, w.dirMode())
 }
@@ -246,7 +246,7 @@ func link(root *os.Root, topNames map[string]bool) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(topNames)) {
-		if err := ignoreExist(root.Symlink(path.Join(dataLink, name), name)); err != nil {
+		if err := ignore(root.Symlink(path.Join(dataLink, name), name), fs.ErrExist); err != nil {
 			return err
 		}
 	}
@@ -257,14 +257,6 @@ func link(root *os.Root, topNames map[string]bool) error {
 func written(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, dataLink))
 	return err == nil
-}
-
-// ignoreExist returns err unless it is fs.ErrExist.
-func ignoreExist(err error) error {
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	return err
 }
 
 // groupRead is added for the fsGroup to the permissions of files.

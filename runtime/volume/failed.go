@@ -2,8 +2,8 @@ package volume
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,12 +16,7 @@ const failedRetry = 2 * time.Second
 
 // HasDevice reports whether a pod has a volume that [Set.Failed] can check.
 func HasDevice(pod *spec.Pod) bool {
-	for i := range pod.Volumes {
-		if pod.Volumes[i].HostPath != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Volumes, func(v spec.Volume) bool { return v.HostPath != nil })
 }
 
 // Failed returns a message if the device of a host path does not work any more: its file system reports I/O errors, or has shut down. It
@@ -81,10 +76,8 @@ func flush(path string, own uint64) error {
 
 // failure returns the errors of a device that has failed, and of a file system that has shut down because of that.
 func failure(err error) error {
-	for _, dead := range []error{unix.EIO, unix.ENXIO, unix.ENODEV, unix.EROFS, unix.EUCLEAN, unix.ESHUTDOWN} {
-		if errors.Is(err, dead) {
-			return err
-		}
+	if isAny(err, unix.EIO, unix.ENXIO, unix.ENODEV, unix.EROFS, unix.EUCLEAN, unix.ESHUTDOWN) {
+		return err
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -23,15 +22,11 @@ func (s *Set) checkProtected(fd int) error {
 	if len(s.opts.Protected) == 0 {
 		return nil
 	}
-	real, err := os.Readlink(fdPath(fd))
-	if err != nil {
-		return err
-	}
 	mounts, err := listMounts()
 	if err != nil {
 		return err
 	}
-	own, err := mounts.Region(fd)
+	real, own, err := mounts.Region(fd)
 	if err != nil {
 		return err
 	}
@@ -51,17 +46,12 @@ func (s *Set) checkProtected(fd int) error {
 	return nil
 }
 
-// regionOf returns the region of a path, and the path without links.
+// regionOf is [mountList.Region] for a path.
 func regionOf(mounts mountList, path string) (string, mountRegion, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", mountRegion{}, fmt.Errorf("open %s: %w", path, err)
 	}
 	defer unix.Close(fd)
-	real, err := os.Readlink(fdPath(fd))
-	if err != nil {
-		return "", mountRegion{}, err
-	}
-	region, err := mounts.Region(fd)
-	return real, region, err
+	return mounts.Region(fd)
 }

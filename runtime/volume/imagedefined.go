@@ -33,11 +33,10 @@ func ImageDefined(volumes map[string]struct{}, c *spec.Container, files []string
 	var paths []string
 	for p := range volumes {
 		p = path.Join("/", p)
-		inKernel := slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(dir string) bool { return isBelow(p, dir) })
 		inVolume := slices.ContainsFunc(c.VolumeMounts, func(m spec.VolumeMount) bool {
 			return isBelow(p, path.Join("/", m.MountPath))
 		})
-		if p != "/" && !inKernel && !inVolume && !slices.Contains(files, p) {
+		if p != "/" && !inKernelFileSystem(p) && !inVolume && !slices.Contains(files, p) {
 			paths = append(paths, p)
 		}
 	}

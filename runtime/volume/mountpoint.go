@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -23,19 +22,19 @@ func ensureTmpfs(dir string, flags uintptr, data string) error {
 	if mounted || err != nil {
 		return err
 	}
-	return mountTmpfs(dir, flags, data, "noswap")
+	if err := mountTmpfs(dir, flags, data, "noswap"); err != nil {
+		return fmt.Errorf("mount tmpfs on %s: %w", dir, err)
+	}
+	return nil
 }
 
-// mountTmpfs mounts a tmpfs. The optional mount option is left out if the kernel does not support it.
+// mountTmpfs mounts or remounts a tmpfs. The optional mount option is left out if the kernel does not support it.
 func mountTmpfs(dir string, flags uintptr, data, optional string) error {
 	err := unix.Mount("tmpfs", dir, "tmpfs", flags, data+","+optional)
 	if errors.Is(err, unix.EINVAL) {
 		err = unix.Mount("tmpfs", dir, "tmpfs", flags, data)
 	}
-	if err != nil {
-		return fmt.Errorf("mount tmpfs on %s: %w", dir, err)
-	}
-	return nil
+	return err
 }
 
 // resizeTmpfs changes the size of a mounted tmpfs, in bytes, and how many files it can have, which is not less than it has. The error is
@@ -55,11 +54,7 @@ func resizeTmpfs(dir string, size, files int64) error {
 		return fmt.Errorf("its files have %d bytes, and its new size is %d bytes", used, size)
 	}
 	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, files)
-	err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, data+",noswap") // as it was mounted
-	if errors.Is(err, unix.EINVAL) {
-		err = unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, data)
-	}
-	if err != nil {
+	if err := mountTmpfs(dir, unix.MS_REMOUNT, data, "noswap"); err != nil { // as it was mounted
 		return fmt.Errorf("resize tmpfs on %s: %w", dir, err)
 	}
 	return nil
@@ -126,24 +121,9 @@ func withMount(place string, f func(path string) error) error {
 
 // mountOf returns the mount of an open file or directory.
 func mountOf(fd int) (*mountinfo.Info, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	list, err := listMounts()
 	if err != nil {
 		return nil, err
 	}
-	id := -1
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "mnt_id:"); ok {
-			if id, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
-				return nil, fmt.Errorf("parse mount ID: %w", err)
-			}
-		}
-	}
-	list, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) { return m.ID != id, m.ID == id })
-	if err != nil {
-		return nil, fmt.Errorf("list mounts: %w", err)
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("mount %d not found", id)
-	}
-	return list[0], nil
+	return list.Of(fd)
 }

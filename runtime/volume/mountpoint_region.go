@@ -34,24 +34,32 @@ func listMounts() (mountList, error) {
 	return list, nil
 }
 
-// Region returns where an open file or directory is.
-func (l mountList) Region(fd int) (mountRegion, error) {
-	real, err := os.Readlink(fdPath(fd))
-	if err != nil {
-		return mountRegion{}, err
-	}
+// Of returns the mount of an open file or directory.
+func (l mountList) Of(fd int) (*mountinfo.Info, error) {
 	var stat unix.Statx_t
 	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &stat); err != nil {
-		return mountRegion{}, fmt.Errorf("statx %s: %w", real, err)
+		return nil, fmt.Errorf("find mount: %w", err)
 	}
 	for _, m := range l {
-		if uint64(m.ID) != stat.Mnt_id {
-			continue
+		if uint64(m.ID) == stat.Mnt_id {
+			return m, nil
 		}
-		below, err := filepath.Rel(m.Mountpoint, real)
-		return mountRegion{m.Major, m.Minor, path.Join(m.Root, below)}, err
 	}
-	return mountRegion{}, fmt.Errorf("mount of %s not found", real)
+	return nil, fmt.Errorf("mount %d not found", stat.Mnt_id)
+}
+
+// Region returns where an open file or directory is, and its path without links.
+func (l mountList) Region(fd int) (real string, region mountRegion, err error) {
+	real, err = os.Readlink(fdPath(fd))
+	if err != nil {
+		return "", mountRegion{}, err
+	}
+	m, err := l.Of(fd)
+	if err != nil {
+		return "", mountRegion{}, fmt.Errorf("%s: %w", real, err)
+	}
+	below, err := filepath.Rel(m.Mountpoint, real)
+	return real, mountRegion{m.Major, m.Minor, path.Join(m.Root, below)}, err
 }
 
 // Below returns what is mounted below a directory. A recursive bind mount of the directory includes these regions.

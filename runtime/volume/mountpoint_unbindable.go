@@ -3,7 +3,6 @@ package volume
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -12,12 +11,16 @@ import (
 )
 
 // EnsureUnbindable makes a directory an unbindable mount, see mount_namespaces(7), and creates it if necessary: a recursive bind mount of a
-// directory above it in this mount namespace does not contain the mounts in it. Mounts that are already in the directory stay there. The
-// path must not contain symbolic links.
-func EnsureUnbindable(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+// directory above it in this mount namespace does not contain the mounts in it. Mounts that are already in the directory stay there. It
+// returns the path without symbolic links.
+func EnsureUnbindable(dir string) (real string, err error) {
+	if real, err = makeDir(dir); err == nil {
+		err = ensureUnbindable(real)
 	}
+	return real, err
+}
+
+func ensureUnbindable(dir string) error {
 	inside, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
 	if err != nil {
 		return fmt.Errorf("list mounts: %w", err)

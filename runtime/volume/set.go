@@ -1,7 +1,6 @@
 package volume
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -21,11 +20,11 @@ type Values interface {
 	Secret(pod *spec.Pod, name string) (map[string][]byte, error)
 }
 
-// Options are the directories of volumes and features of the host. Zero values mean defaults.
+// Options are the directories of volumes, which are required, and features of the host.
 type Options struct {
-	DataDir   string // directories of pods; default /var/lib/podstead/pods
-	RunDir    string // cleared at boot; default /run/podstead/volumes
-	ClaimsDir string // persistent volumes; default /var/lib/podstead/volumes
+	DataDir   string // directories of pods
+	RunDir    string // cleared at boot
+	ClaimsDir string // persistent volumes
 
 	// HostPaths are the directories below which hostPath volumes are allowed, after all links are resolved. Nil, or a
 	// list with "/", allows all paths.
@@ -45,9 +44,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	o.DataDir = cmp.Or(o.DataDir, "/var/lib/podstead/pods")
-	o.RunDir = cmp.Or(o.RunDir, "/run/podstead/volumes")
-	o.ClaimsDir = cmp.Or(o.ClaimsDir, "/var/lib/podstead/volumes")
 	if o.MemoryBytes <= 0 {
 		var info unix.Sysinfo_t
 		if err := unix.Sysinfo(&info); err != nil {
@@ -75,24 +71,27 @@ func New(values Values, o Options) (*Set, error) {
 		return nil, err
 	}
 	for _, dir := range []*string{&o.DataDir, &o.RunDir, &o.ClaimsDir} {
-		if err := os.MkdirAll(*dir, 0o700); err != nil {
-			return nil, fmt.Errorf("create directory of volumes: %w", err)
+		if *dir, err = makeDir(*dir); err != nil {
+			return nil, fmt.Errorf("directory of volumes: %w", err)
 		}
-		// The kernel lists mounts by their resolved paths.
-		path, err := filepath.EvalSymlinks(*dir)
-		if err == nil {
-			path, err = filepath.Abs(path)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("resolve directory of volumes: %w", err)
-		}
-		*dir = path
 	}
 	s := &Set{values: values, opts: o}
 	if err := s.setLeftAside(); err != nil {
 		return nil, fmt.Errorf("find unfinished imports and removals of volumes: %w", err)
 	}
 	return s, nil
+}
+
+// makeDir creates a directory with access for root only, and returns its path without links, by which the kernel lists mounts.
+func makeDir(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(real)
 }
 
 // Pod is a pod with volumes.

@@ -219,13 +219,8 @@ func (e *ending) Read(p []byte) (int, error) {
 
 // refusedArchive is the error of an archive, or of a file system that does not take its files. Others are faults of the daemon.
 func refusedArchive(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) {
+	if err == nil || isAny(err, context.Canceled, unix.EIO, unix.EROFS) {
 		return err
-	}
-	for _, fault := range []error{unix.EIO, unix.EROFS} {
-		if errors.Is(err, fault) {
-			return err
-		}
 	}
 	return &filecopy.Error{Kind: filecopy.Conflict, Err: err, Hint: hintOf(err)}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,6 +12,13 @@ import (
 // ensureBelow creates a relative path below a directory unless it exists: a directory, or an empty file, and missing directories above it.
 // The modes are those of mount points that runc creates.
 func ensureBelow(root int, sub string, isDir bool) error {
+	if isDir {
+		fd, err := openDirs(root, sub, 0o755)
+		if err != nil {
+			return err
+		}
+		return unix.Close(fd)
+	}
 	fd, err := openBelow(root, sub)
 	if err == nil {
 		return unix.Close(fd)
@@ -20,15 +26,9 @@ func ensureBelow(root int, sub string, isDir bool) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	parts := strings.Split(sub, "/")
-	name := parts[len(parts)-1]
-	dir, err := openDirs(root, parts[:len(parts)-1])
+	name := path.Base(sub)
+	dir, err := openDirs(root, path.Dir(sub), 0o755)
 	if err != nil {
-		return err
-	}
-	if isDir {
-		dir, err = createBelow(dir, []string{name}, 0o755)
-		unix.Close(dir)
 		return err
 	}
 	defer unix.Close(dir)
@@ -42,21 +42,4 @@ func ensureBelow(root int, sub string, isDir bool) error {
 		return fmt.Errorf("create file %q: %w", name, err)
 	}
 	return unix.Close(file)
-}
-
-// openDirs opens nested directories and creates the missing ones. It returns a descriptor of the innermost.
-func openDirs(root int, names []string) (int, error) {
-	fd, err := openBelow(root, ".")
-	for n := range names {
-		if err != nil {
-			return -1, err
-		}
-		next, missing := openBelow(root, path.Join(names[:n+1]...))
-		if errors.Is(missing, fs.ErrNotExist) {
-			return createBelow(fd, names[n:], 0o755)
-		}
-		unix.Close(fd)
-		fd, err = next, missing
-	}
-	return fd, err
 }

@@ -51,13 +51,18 @@ func openLink(root int, sub string) (int, error) {
 
 // openOrCreate is openBelow, and creates missing directories with the mode of root.
 func openOrCreate(root int, sub string) (int, error) {
-	fd, err := openBelow(root, sub)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return fd, err
-	}
 	var volume unix.Stat_t
 	if err := unix.Fstat(root, &volume); err != nil {
 		return -1, err
+	}
+	return openDirs(root, sub, volume.Mode&^unix.S_IFMT)
+}
+
+// openDirs is openBelow, and creates missing directories with a mode.
+func openDirs(root int, sub string, mode uint32) (int, error) {
+	fd, err := openBelow(root, sub)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fd, err
 	}
 	parts := strings.Split(sub, "/")
 	for n := range slices.Backward(parts) {
@@ -68,7 +73,7 @@ func openOrCreate(root int, sub string) (int, error) {
 		if err != nil {
 			return -1, err
 		}
-		return createBelow(fd, parts[n:], volume.Mode&^unix.S_IFMT)
+		return createBelow(fd, parts[n:], mode)
 	}
 	return -1, err
 }
@@ -113,10 +118,13 @@ func fdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
 // ignore returns err unless it is one of the others.
 func ignore(err error, these ...error) error {
-	for _, e := range these {
-		if errors.Is(err, e) {
-			return nil
-		}
+	if isAny(err, these...) {
+		return nil
 	}
 	return err
+}
+
+// isAny reports whether err is one of the others.
+func isAny(err error, these ...error) bool {
+	return slices.ContainsFunc(these, func(e error) bool { return errors.Is(err, e) })
 }

@@ -11,9 +11,8 @@ import (
 
 // Permissions added for the fsGroup to files and to directories.
 const (
-	groupFile     = 0o660
-	groupReadFile = 0o440
-	groupEnter    = 0o110
+	groupFile  = 0o660
+	groupEnter = 0o110
 )
 
 // ownedMode returns the mode of an entry owned by an fsGroup, as in volume_linux.go of the kubelet: owner and group can

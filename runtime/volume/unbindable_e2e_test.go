@@ -21,7 +21,7 @@ func TestUnbindable(t *testing.T) {
 	dir := filetest.Mkdir(t, filepath.Join(base, "run", "ns"))
 	tmpfsAt(t, filepath.Join(dir, "before"), unix.MS_PRIVATE)
 	for range 2 {
-		if err := EnsureUnbindable(dir); err != nil {
+		if _, err := EnsureUnbindable(dir); err != nil {
 			t.Fatal(err)
 		}
 	}

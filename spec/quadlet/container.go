@@ -360,12 +360,16 @@ func takeLogDriver(c *converter, x *scope, list []entry) {
 	}
 }
 
-// limit sets a limit of the container.
-func (m *member) limit(name string, q spec.Quantity) {
-	if m.Resources.Limits == nil {
-		m.Resources.Limits = spec.ResourceList{}
+// limit sets a limit of the container, or of the pod.
+func (x *scope) limit(name string, q spec.Quantity) {
+	of := &x.Resources
+	if x.member != nil {
+		of = &x.member.Resources
 	}
-	m.Resources.Limits[name] = q
+	if of.Limits == nil {
+		of.Limits = spec.ResourceList{}
+	}
+	of.Limits[name] = q
 }
 
 func takeMemory(c *converter, x *scope, list []entry) {
@@ -378,14 +382,7 @@ func takeMemory(c *converter, x *scope, list []entry) {
 		c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": "+err.Error(), "")
 		return
 	}
-	if x.member != nil {
-		x.member.limit("memory", q)
-		return
-	}
-	if x.Resources.Limits == nil {
-		x.Resources.Limits = spec.ResourceList{}
-	}
-	x.Resources.Limits["memory"] = q
+	x.limit("memory", q)
 }
 
 func takeCPUQuota(c *converter, x *scope, list []entry) {
@@ -400,14 +397,7 @@ func takeCPUQuota(c *converter, x *scope, list []entry) {
 		return
 	}
 	q := *resource.NewMilliQuantity(int64(percent*10), resource.DecimalSI)
-	if x.member != nil {
-		x.member.limit("cpu", q)
-		return
-	}
-	if x.Resources.Limits == nil {
-		x.Resources.Limits = spec.ResourceList{}
-	}
-	x.Resources.Limits["cpu"] = q
+	x.limit("cpu", q)
 }
 
 func takeNoNewPrivileges(c *converter, x *scope, list []entry) {

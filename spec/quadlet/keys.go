@@ -49,12 +49,10 @@ const (
 	networkHint = "limit access with the IP address of PublishPort=, or with the firewall of the host"
 )
 
-// common has a row for each of the sections.
-func common(sections []string, r row) []row {
-	var list []row
-	for _, s := range sections {
-		r.section = s
-		list = append(list, r)
+// inSection returns rows as those of a section.
+func inSection(section string, list []row) []row {
+	for i := range list {
+		list[i].section = section
 	}
 	return list
 }
@@ -168,34 +166,32 @@ func containerRows() []row {
 	for _, key := range []string{"HealthLogDestination", "HealthMaxLogCount", "HealthMaxLogSize"} {
 		list = append(list, row{key: key, verdict: ignored, text: noHealthLog})
 	}
-	for i := range list {
-		list[i].section = "Container"
-	}
-	return slices.Concat(list, shared("Container"))
+	return append(inSection("Container", list), shared("Container")...)
 }
 
 // shared are the keys that both containers and pods have.
 func shared(section string) []row {
-	return slices.Concat(common([]string{section}, row{key: "AddHost", verdict: taken, text: "hostAliases", take: takeAddHost}),
-		common([]string{section}, row{key: "DNS", verdict: taken, text: "dnsConfig.nameservers, dnsPolicy", take: takeDNS}),
-		common([]string{section}, row{key: "DNSOption", verdict: taken, text: "dnsConfig.options", take: takeDNSOption}),
-		common([]string{section}, row{key: "DNSSearch", verdict: taken, text: "dnsConfig.searches", take: takeDNSSearch}),
-		common([]string{section}, row{key: "HostName", verdict: taken, text: "hostname", take: takeHostName}),
-		common([]string{section}, row{key: "Network", verdict: taken, text: "hostNetwork, hostname", take: takeNetwork}),
-		common([]string{section}, row{key: "NetworkAlias", verdict: taken, text: "hostname, annotations", take: takeAlias}),
-		common([]string{section}, row{key: "PublishPort", verdict: taken, text: "ports", take: takePublish}),
-		common([]string{section}, row{key: "ShmSize", verdict: taken, text: "volumeMounts, volumes", take: takeShmSize}),
-		common([]string{section}, row{key: "StopTimeout", verdict: taken, text: "terminationGracePeriodSeconds", take: takeStopTimeout}),
-		common([]string{section}, row{key: "UserNS", verdict: taken, text: "hostUsers", take: takeUserNS}),
-		common([]string{section}, row{key: "Volume", verdict: taken, text: "volumeMounts, volumes", take: takeVolume}),
-		common([]string{section}, row{key: "Label", verdict: taken, text: "labels, annotations", take: takeLabels}),
-		common([]string{section}, row{key: "IP", verdict: lost, text: noLinks}),
-		common([]string{section}, row{key: "IP6", verdict: lost, text: noLinks}),
-		common([]string{section}, row{key: "GIDMap", verdict: lost, text: noUserNS, hint: userNSHint}),
-		common([]string{section}, row{key: "UIDMap", verdict: lost, text: noUserNS, hint: userNSHint}),
-		common([]string{section}, row{key: "SubGIDMap", verdict: lost, text: noUserNS, hint: userNSHint}),
-		common([]string{section}, row{key: "SubUIDMap", verdict: lost, text: noUserNS, hint: userNSHint}),
-		generatorRows(section))
+	return append(inSection(section, []row{
+		{key: "AddHost", verdict: taken, text: "hostAliases", take: takeAddHost},
+		{key: "DNS", verdict: taken, text: "dnsConfig.nameservers, dnsPolicy", take: takeDNS},
+		{key: "DNSOption", verdict: taken, text: "dnsConfig.options", take: takeDNSOption},
+		{key: "DNSSearch", verdict: taken, text: "dnsConfig.searches", take: takeDNSSearch},
+		{key: "HostName", verdict: taken, text: "hostname", take: takeHostName},
+		{key: "Network", verdict: taken, text: "hostNetwork, hostname", take: takeNetwork},
+		{key: "NetworkAlias", verdict: taken, text: "hostname, annotations", take: takeAlias},
+		{key: "PublishPort", verdict: taken, text: "ports", take: takePublish},
+		{key: "ShmSize", verdict: taken, text: "volumeMounts, volumes", take: takeShmSize},
+		{key: "StopTimeout", verdict: taken, text: "terminationGracePeriodSeconds", take: takeStopTimeout},
+		{key: "UserNS", verdict: taken, text: "hostUsers", take: takeUserNS},
+		{key: "Volume", verdict: taken, text: "volumeMounts, volumes", take: takeVolume},
+		{key: "Label", verdict: taken, text: "labels, annotations", take: takeLabels},
+		{key: "IP", verdict: lost, text: noLinks},
+		{key: "IP6", verdict: lost, text: noLinks},
+		{key: "GIDMap", verdict: lost, text: noUserNS, hint: userNSHint},
+		{key: "UIDMap", verdict: lost, text: noUserNS, hint: userNSHint},
+		{key: "SubGIDMap", verdict: lost, text: noUserNS, hint: userNSHint},
+		{key: "SubUIDMap", verdict: lost, text: noUserNS, hint: userNSHint},
+	}), generatorRows(section)...)
 }
 
 // generatorRows are the keys for the command line of Podman that each unit has.
@@ -209,10 +205,7 @@ func generatorRows(section string) []row {
 	if section != "Container" && section != "Pod" {
 		list[2] = row{key: "PodmanArgs", verdict: lost, text: "options of Podman are read in [Container] and [Pod] only"}
 	}
-	for i := range list {
-		list[i].section = section
-	}
-	return list
+	return inSection(section, list)
 }
 
 func podRows() []row {
@@ -227,25 +220,22 @@ func podRows() []row {
 
 func volumeRows() []row {
 	const claim = "persistentVolumeClaim, hostPath or emptyDir"
-	return slices.Concat([]row{
-		{section: "Volume", key: "VolumeName", verdict: taken, text: claim, take: takeNothing},
-		{section: "Volume", key: "Device", verdict: taken, text: claim, take: takeNothing},
-		{section: "Volume", key: "Driver", verdict: taken, text: claim, take: takeNothing},
-		{section: "Volume", key: "Image", verdict: taken, text: "image", take: takeNothing},
-		{section: "Volume", key: "Options", verdict: taken, text: claim, take: takeNothing},
-		{section: "Volume", key: "Type", verdict: taken, text: claim, take: takeNothing},
-		{section: "Volume", key: "Copy", verdict: ignored, text: "volumes start empty", harmless: "false"},
-		{section: "Volume", key: "Label", verdict: ignored, text: noLabels},
-	}, slices.Concat(
-		ownerRows("User"), ownerRows("Group"), ownerRows("UID"), ownerRows("GID"),
-	), generatorRows("Volume"))
-}
-
-func ownerRows(key string) []row {
-	return []row{{
-		section: "Volume", key: key, verdict: lost, text: "the owner of a volume is root, or fsGroup of the pod",
-		hint: "set fsGroup in the pod file",
-	}}
+	list := []row{
+		{key: "VolumeName", verdict: taken, text: claim, take: takeNothing},
+		{key: "Device", verdict: taken, text: claim, take: takeNothing},
+		{key: "Driver", verdict: taken, text: claim, take: takeNothing},
+		{key: "Image", verdict: taken, text: "image", take: takeNothing},
+		{key: "Options", verdict: taken, text: claim, take: takeNothing},
+		{key: "Type", verdict: taken, text: claim, take: takeNothing},
+		{key: "Copy", verdict: ignored, text: "volumes start empty", harmless: "false"},
+		{key: "Label", verdict: ignored, text: noLabels},
+	}
+	for _, key := range []string{"User", "Group", "UID", "GID"} {
+		list = append(list, row{
+			key: key, verdict: lost, text: "the owner of a volume is root, or fsGroup of the pod", hint: "set fsGroup in the pod file",
+		})
+	}
+	return append(inSection("Volume", list), generatorRows("Volume")...)
 }
 
 func networkRows() []row {
@@ -268,10 +258,7 @@ func networkRows() []row {
 		{key: "DisableDNS", verdict: lost, text: "pods reach each other by their names", harmless: "false"},
 		{key: "DNS", verdict: lost, text: oneNetwork, hint: "write DNS= in the .container or .pod units"},
 	}
-	for i := range list {
-		list[i].section = "Network"
-	}
-	return append(list, generatorRows("Network")...)
+	return append(inSection("Network", list), generatorRows("Network")...)
 }
 
 func kubeRows() []row {
@@ -295,10 +282,7 @@ func kubeRows() []row {
 		{key: "RemapUidSize", verdict: lost, text: noUserNS},
 		{key: "RemapUsers", verdict: lost, text: noUserNS},
 	}
-	for i := range list {
-		list[i].section = "Kube"
-	}
-	return append(list, generatorRows("Kube")...)
+	return append(inSection("Kube", list), generatorRows("Kube")...)
 }
 
 func imageRows() []row {
@@ -318,10 +302,7 @@ func imageRows() []row {
 		{key: "Retry", verdict: ignored, text: ownRetries},
 		{key: "RetryDelay", verdict: ignored, text: ownRetries},
 	}
-	for i := range list {
-		list[i].section = "Image"
-	}
-	return append(list, generatorRows("Image")...)
+	return append(inSection("Image", list), generatorRows("Image")...)
 }
 
 // buildRows are refused: what uses the unit has the error. A pod does not need the unit itself.
@@ -380,10 +361,7 @@ func unitRows() []row {
 		},
 		{key: "Conflicts", verdict: lost, text: "pods do not stop each other"},
 	}
-	for i := range list {
-		list[i].section = "Unit"
-	}
-	return append(list, row{
+	return append(inSection("Unit", list), row{
 		section: "Quadlet", key: "DefaultDependencies", verdict: taken, text: "none: pulls are retried until the network is online",
 		take: takeNothing,
 	})
@@ -444,10 +422,7 @@ func serviceRows() []row {
 	} {
 		list = append(list, row{key: key, verdict: ignored, text: noProcess})
 	}
-	for i := range list {
-		list[i].section = "Service"
-	}
-	return list
+	return inSection("Service", list)
 }
 
 func installRows() []row {
@@ -459,10 +434,7 @@ func installRows() []row {
 		{key: "Alias", verdict: ignored, text: "pods have one name"},
 		{key: "Also", verdict: ignored, text: "convert the other units too"},
 	}
-	for i := range list {
-		list[i].section = "Install"
-	}
-	return list
+	return inSection("Install", list)
 }
 
 // takeNothing is for keys that are read where their unit is used, or that need no field.

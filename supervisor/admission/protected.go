@@ -45,16 +45,14 @@ func (r *review) denyProtected(field, path, protected string) {
 // count.
 func (r *review) privilegedOnly(volume string) bool {
 	mounted := false
-	for _, list := range [][]spec.Container{r.pod.InitContainers, r.pod.Containers} {
-		for i := range list {
-			if mountOf(&list[i], volume) < 0 {
-				continue
-			}
-			if !privileged(&list[i]) {
-				return false
-			}
-			mounted = true
+	for c := range r.pod.OwnContainers() {
+		if mountOf(c, volume) < 0 {
+			continue
 		}
+		if !privileged(c) {
+			return false
+		}
+		mounted = true
 	}
 	return mounted
 }

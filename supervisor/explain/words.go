@@ -192,42 +192,10 @@ func clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// file is why the pod does not have the definition of its file; empty: it has.
-func (w *writer) file() string {
-	if w.e.File == "" {
+// further returns a further sentence about the pod; empty: there is no such text.
+func further(begin, text string) string {
+	if text == "" {
 		return ""
 	}
-	return " The newest version of its file is not running: " + sentence(w.e.File)
-}
-
-// notUpdated is that volumes of the pod are not updated, as a further sentence.
-func (w *writer) notUpdated() string {
-	if w.e.NotUpdated == "" {
-		return ""
-	}
-	return " Its volumes are not updated, containers keep the last content: " + sentence(w.e.NotUpdated)
-}
-
-// notDurable is that the newest state of the pod is not saved, as a further sentence.
-func (w *writer) notDurable() string {
-	if w.e.NotDurable == "" {
-		return ""
-	}
-	return " Its state could not be saved, after a restart of the daemon an older state would be used: " + sentence(w.e.NotDurable)
-}
-
-// notRemoved is what keeps the sandbox or the pod from being removed, as a further sentence.
-func (w *writer) notRemoved() string {
-	if w.e.NotRemoved == "" {
-		return ""
-	}
-	return " Cleanup of the pod is not complete, retrying: " + sentence(w.e.NotRemoved)
-}
-
-// escalation is what was done because the pod stays unready, as further sentences.
-func (w *writer) escalation() string {
-	if w.e.Escalation == "" {
-		return ""
-	}
-	return " It is restarted while it stays unready (onUnhealthy), " + sentence(w.e.Escalation)
+	return " " + begin + sentence(text)
 }

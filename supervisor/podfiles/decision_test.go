@@ -28,7 +28,7 @@ func watched(image string, outcome lifecycle.OutcomeState) pod {
 }
 
 // generationOf returns a generation of web.toml with an image.
-func generationOf(number int, image string, outcome GenerationOutcome) Generation {
+func generationOf(number int, image string, outcome api.GenerationOutcome) Generation {
 	c := accept(testDir+"/web.toml", []byte(updating(image, withinHour)))
 	return Generation{Number: number, Digest: c.hex(), Outcome: outcome, Definition: &Definition{Pod: c.pod}}
 }
@@ -74,98 +74,98 @@ func TestJudge(t *testing.T) {
 		want    verdict
 	}{
 		{name: "no generation", file: "a", pod: watched("a", progressing), want: begun},
-		{name: "not ready", file: "a", pod: watched("a", progressing), history: historyOf(gen(1, "a", GenerationProgressing))},
-		{name: "ready", file: "a", pod: watched("a", ready), history: historyOf(gen(1, "a", GenerationProgressing)), want: "ready"},
-		{name: "still ready", file: "a", pod: watched("a", ready), history: historyOf(isReady(gen(1, "a", GenerationProgressing)))},
+		{name: "not ready", file: "a", pod: watched("a", progressing), history: historyOf(gen(1, "a", api.GenerationProgressing))},
+		{name: "ready", file: "a", pod: watched("a", ready), history: historyOf(gen(1, "a", api.GenerationProgressing)), want: "ready"},
+		{name: "still ready", file: "a", pod: watched("a", ready), history: historyOf(isReady(gen(1, "a", api.GenerationProgressing)))},
 		{
 			name: "not ready any more", file: "a", pod: watched("a", progressing),
-			history: historyOf(isReady(gen(1, "a", GenerationProgressing))), want: unready,
+			history: historyOf(isReady(gen(1, "a", api.GenerationProgressing))), want: unready,
 		},
 		{
 			name: "stayed ready", file: "a", pod: watched("a", complete), want: "complete",
-			history: historyOf(isReady(gen(1, "a", GenerationProgressing))),
+			history: historyOf(isReady(gen(1, "a", api.GenerationProgressing))),
 		},
-		{name: "ready since long", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", GenerationReady))},
+		{name: "ready since long", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", api.GenerationReady))},
 		{
 			name: "the first one failed", file: "a", pod: watched("a", failing),
-			history: historyOf(gen(1, "a", GenerationProgressing)), want: failed,
+			history: historyOf(gen(1, "a", api.GenerationProgressing)), want: failed,
 		},
-		{name: "failed before", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", GenerationFailed))},
+		{name: "failed before", file: "a", pod: watched("a", failing), history: historyOf(gen(1, "a", api.GenerationFailed))},
 		{
 			name: "ready after it has failed", file: "a", pod: watched("a", complete),
-			history: historyOf(gen(1, "a", GenerationFailed)), want: "complete",
+			history: historyOf(gen(1, "a", api.GenerationFailed)), want: "complete",
 		},
 		{
 			name: "an update failed", file: "b", pod: watched("b", failing), want: rolledBack,
-			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationProgressing)),
+			history: historyOf(gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationProgressing)),
 		},
 		{
 			name: "an update failed, the one before was never ready", file: "b", pod: watched("b", failing), want: failed,
-			history: historyOf(gen(1, "a", GenerationFailed), gen(2, "b", GenerationProgressing)),
+			history: historyOf(gen(1, "a", api.GenerationFailed), gen(2, "b", api.GenerationProgressing)),
 		},
 		{
 			name: "an update failed, the one before is not kept", file: "b", pod: watched("b", failing), want: failed,
-			history: historyOf(dropped(gen(1, "a", GenerationReady)), gen(2, "b", GenerationProgressing)),
+			history: historyOf(dropped(gen(1, "a", api.GenerationReady)), gen(2, "b", api.GenerationProgressing)),
 		},
 		{
 			name: "an update of a stopped pod", file: "b", pod: watched("b", failing).with(func(p *pod) { p.stopped = true }),
-			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationProgressing)),
+			history: historyOf(gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationProgressing)),
 		},
 		{
 			name: "a pod that is being deleted", file: "b", pod: watched("b", failing).with(func(p *pod) { p.deleting = true }),
-			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationProgressing)),
+			history: historyOf(gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationProgressing)),
 		},
 		{
 			name: "a pod that is not supervised", file: "b", pod: watched("b", failing).with(func(p *pod) { p.held = "crashed" }),
-			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationProgressing)),
+			history: historyOf(gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationProgressing)),
 		},
 		{
 			name: "another text of the definition", file: "b", pod: watched("b", progressing), change: commented, want: renamed,
-			history: historyOf(gen(1, "b", GenerationReady)),
+			history: historyOf(gen(1, "b", api.GenerationReady)),
 		},
 		{
 			name: "a change that was not recorded", file: "b", pod: watched("b", progressing), want: begun,
-			history: historyOf(gen(1, "a", GenerationReady)),
+			history: historyOf(gen(1, "a", api.GenerationReady)),
 		},
 		{
 			name: "a generation that was rolled back is tried again", file: "b", pod: watched("b", progressing), want: begun,
-			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack)),
+			history: historyOf(gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationRolledBack)),
 		},
 		{
 			name: "the file waits, the pod is ready", file: "b", pod: watched("a", ready), want: "ready",
-			history: historyOf(gen(1, "a", GenerationProgressing)),
+			history: historyOf(gen(1, "a", api.GenerationProgressing)),
 		},
 		{
 			name: "the file waits, the pod has stayed ready", file: "b", pod: watched("a", complete), want: "complete",
-			history: historyOf(gen(1, "a", GenerationProgressing)),
+			history: historyOf(gen(1, "a", api.GenerationProgressing)),
 		},
 		{
 			name: "the file waits, the pod fails", file: "b", pod: watched("a", failing),
-			history: historyOf(gen(1, "a", GenerationProgressing)),
+			history: historyOf(gen(1, "a", api.GenerationProgressing)),
 		},
 		{
 			name: "the file waits, the pod runs no generation", file: "b", pod: watched("c", ready),
-			history: historyOf(gen(1, "a", GenerationProgressing)),
+			history: historyOf(gen(1, "a", api.GenerationProgressing)),
 		},
 		{
 			name: "rolled back, the earlier one is not ready", file: "b", pod: watched("a", progressing),
-			history: rolledBackTo(1, "", gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack)),
+			history: rolledBackTo(1, "", gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationRolledBack)),
 		},
 		{
 			name: "rolled back, the earlier one is ready", file: "b", pod: watched("a", ready), want: returned,
-			history: rolledBackTo(1, "", gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack)),
+			history: rolledBackTo(1, "", gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationRolledBack)),
 		},
 		{
 			name: "rolled back, the newer one still runs", file: "b", pod: watched("b", failing),
-			history: rolledBackTo(1, "", gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack)),
+			history: rolledBackTo(1, "", gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationRolledBack)),
 		},
 		{
 			name: "rolled back, the file is changed and runs", file: "c", pod: watched("c", progressing), want: begun,
-			history: rolledBackTo(1, "", gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack)),
+			history: rolledBackTo(1, "", gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationRolledBack)),
 		},
 		{
 			name: "a step is in progress", file: "b", pod: watched("b", failing),
-			history: historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationProgressing)),
+			history: historyOf(gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationProgressing)),
 			change:  func(f *facts) { f.working["web"] = progress{step: step{kind: remove}} },
 		},
 	} {
@@ -195,7 +195,7 @@ func TestJudge(t *testing.T) {
 // TestPlanOfRollback: a generation that runs in place of a file is what the pod is changed to, and the file shows why.
 func TestPlanOfRollback(t *testing.T) {
 	t.Parallel()
-	list := []Generation{generationOf(1, "a", GenerationReady), generationOf(2, "b", GenerationRolledBack)}
+	list := []Generation{generationOf(1, "a", api.GenerationReady), generationOf(2, "b", api.GenerationRolledBack)}
 	for _, test := range []struct {
 		name    string
 		file    string
@@ -233,7 +233,7 @@ func TestPlanOfHeld(t *testing.T) {
 	text := func(image string) map[string]string {
 		return map[string]string{"web.toml": updating(image, withinHour)}
 	}
-	list := []Generation{generationOf(1, "a", GenerationReady), generationOf(2, "b", GenerationRolledBack)}
+	list := []Generation{generationOf(1, "a", api.GenerationReady), generationOf(2, "b", api.GenerationRolledBack)}
 	rolled := func(f *facts) { f.histories["web"] = rolledBackTo(1, "", list...) }
 	for _, test := range []struct {
 		name   string
@@ -386,8 +386,8 @@ func TestPlanOfReports(t *testing.T) {
 func TestPlanOfUndo(t *testing.T) {
 	t.Parallel()
 	gen := generationOf
-	two := historyOf(gen(1, "a", GenerationReady), gen(2, "b", GenerationReady))
-	rolled := rolledBackTo(1, "", gen(1, "a", GenerationReady), gen(2, "b", GenerationRolledBack))
+	two := historyOf(gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationReady))
+	rolled := rolledBackTo(1, "", gen(1, "a", api.GenerationReady), gen(2, "b", api.GenerationRolledBack))
 	web := watched("b", lifecycle.OutcomeComplete)
 	for _, test := range []struct {
 		name    string
@@ -404,7 +404,7 @@ func TestPlanOfUndo(t *testing.T) {
 		{name: "no such generation", file: "b", pods: []pod{web}, history: two, to: 7, err: "has no generation 7"},
 		{
 			name: "the only one", file: "b", pods: []pod{web},
-			history: historyOf(gen(1, "b", GenerationReady)), err: "no earlier generation that was ready",
+			history: historyOf(gen(1, "b", api.GenerationReady)), err: "no earlier generation that was ready",
 		},
 		{name: "no generation", file: "b", pods: []pod{web}, err: "has no earlier generation"},
 		{name: "the file waits", file: "c", pods: []pod{web}, history: two, want: 2},
@@ -468,7 +468,7 @@ func TestPlanChangesNothing(t *testing.T) {
 	f := factsOf(map[string]string{"web.toml": updating("b", withinHour), "bad.toml": "x = 1", "db.toml": podText("a")},
 		watched("b", lifecycle.OutcomeFailed), running("old", "old.toml", "a"), running("db", "db.toml", "a"))
 	f.between = effect(change.RestartContainer)
-	f.histories["web"] = historyOf(generationOf(1, "a", GenerationReady), generationOf(2, "b", GenerationProgressing))
+	f.histories["web"] = historyOf(generationOf(1, "a", api.GenerationReady), generationOf(2, "b", api.GenerationProgressing))
 	f.newer["db"] = newer{digest: f.contents[testDir+"/db.toml"].digest}
 	before := *f
 	before.contents, before.pods, before.newer = maps.Clone(f.contents), maps.Clone(f.pods), maps.Clone(f.newer)
@@ -497,7 +497,7 @@ func TestPlanChangesNothing(t *testing.T) {
 // TestPlanOfApply has one row per situation in which a file is applied.
 func TestPlanOfApply(t *testing.T) {
 	t.Parallel()
-	list := []Generation{generationOf(1, "a", GenerationReady), generationOf(2, "b", GenerationRolledBack)}
+	list := []Generation{generationOf(1, "a", api.GenerationReady), generationOf(2, "b", api.GenerationRolledBack)}
 	web := watched("a", lifecycle.OutcomeComplete)
 	for _, test := range []struct {
 		name    string

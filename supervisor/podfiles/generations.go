@@ -84,7 +84,7 @@ func (g *generations) load(ctx context.Context, now lifecycle.Instant) error {
 	known := map[string]bool{}
 	for name, h := range loaded {
 		r := h.Running()
-		if r != nil && r.Outcome == GenerationProgressing && !r.ReadyAt.IsZero() && r.ReadyAt.Boot != now.Boot {
+		if r != nil && r.Outcome == api.GenerationProgressing && !r.ReadyAt.IsZero() && r.ReadyAt.Boot != now.Boot {
 			r.ReadyAt = lifecycle.Instant{} // an update starts again with the host
 			g.unsaved[name] = true
 		}
@@ -290,13 +290,13 @@ func (s *Set) conclude(ctx context.Context, h *History, r *record) {
 		g.ReadyAt = lifecycle.Instant{}
 	case complete:
 		s.isReady(g, &r.pod)
-		g.Outcome, g.Message = GenerationReady, ""
+		g.Outcome, g.Message = api.GenerationReady, ""
 		if g.Number > 1 {
 			emit(api.EventUpdateCompleted, event.Fields{})
 		}
 		h.Trim()
 	case failed:
-		g.ReadyAt, g.Outcome, g.Message = lifecycle.Instant{}, GenerationFailed, r.why
+		g.ReadyAt, g.Outcome, g.Message = lifecycle.Instant{}, api.GenerationFailed, r.why
 		if g.Number > 1 { // the first one is no update
 			emit(api.EventUpdateFailed, event.Fields{"error": r.why})
 		}

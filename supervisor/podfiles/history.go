@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -19,18 +20,6 @@ const (
 	maxGenerations = 20
 )
 
-// GenerationOutcome is what became of a generation.
-type GenerationOutcome string
-
-// The outcomes.
-const (
-	GenerationProgressing GenerationOutcome = "Progressing" // it is not ready yet
-	GenerationReady       GenerationOutcome = "Ready"       // it was ready and stayed so, or succeeded
-	GenerationFailed      GenerationOutcome = "Failed"      // it failed or was not ready in time, and was kept
-	GenerationRolledBack  GenerationOutcome = "RolledBack"  // it failed or was not ready in time, and another generation runs in its place
-	GenerationSuperseded  GenerationOutcome = "Superseded"  // the file was changed before it was ready
-)
-
 // Generation is one definition of a pod.
 type Generation struct {
 	Number int `json:"generation"` // from 1, never used again for the pod
@@ -40,8 +29,8 @@ type Generation struct {
 	Since lifecycle.Instant `json:"since"`
 	By    string            `json:"by,omitempty"` // who requested it, for people
 	// Changes are the differences from the definition before; nil for the first generation.
-	Changes []change.Change   `json:"changes,omitempty"`
-	Outcome GenerationOutcome `json:"outcome"`
+	Changes []change.Change       `json:"changes,omitempty"`
+	Outcome api.GenerationOutcome `json:"outcome"`
 	// ReadyAt is when it was ready, and has stayed so since; zero: it is not ready.
 	ReadyAt lifecycle.Instant `json:"readyAt,omitzero"`
 	Message string            `json:"message,omitempty"` // why it failed
@@ -192,7 +181,7 @@ func (h *History) Begin(g Generation) {
 	}
 	h.Instead = nil
 	h.Last++
-	g.Number, g.Outcome = h.Last, GenerationProgressing
+	g.Number, g.Outcome = h.Last, api.GenerationProgressing
 	h.Generations = append(h.Generations, g)
 	h.Trim()
 }
@@ -200,11 +189,11 @@ func (h *History) Begin(g Generation) {
 // supersede ends what is known of a generation that another one follows.
 func (g *Generation) supersede() {
 	switch {
-	case g.Outcome != GenerationProgressing:
+	case g.Outcome != api.GenerationProgressing:
 	case g.ReadyAt.IsZero():
-		g.Outcome = GenerationSuperseded
+		g.Outcome = api.GenerationSuperseded
 	default:
-		g.Outcome = GenerationReady
+		g.Outcome = api.GenerationReady
 	}
 }
 
@@ -215,7 +204,7 @@ func (h *History) Return(i Instead) {
 		last.supersede()
 	case i.By == "" && h.Find(i.Failed) != nil:
 		failed := h.Find(i.Failed)
-		failed.Outcome, failed.Message = GenerationRolledBack, i.Why
+		failed.Outcome, failed.Message = api.GenerationRolledBack, i.Why
 	}
 	h.Instead = &i
 	h.Trim()
@@ -230,12 +219,12 @@ func (h *History) Retry() {
 // Target returns the last generation that ran before the one with a number, was ready, and whose definition is kept; nil: there is none.
 func (h *History) Target(before int) *Generation {
 	if next := h.Find(before); next != nil && next.After != 0 {
-		if g := h.Find(next.After); g != nil && g.Outcome == GenerationReady && g.Definition != nil {
+		if g := h.Find(next.After); g != nil && g.Outcome == api.GenerationReady && g.Definition != nil {
 			return g
 		}
 	}
 	for i := len(h.Generations) - 1; i >= 0; i-- {
-		if g := &h.Generations[i]; g.Number < before && g.Outcome == GenerationReady && g.Definition != nil {
+		if g := &h.Generations[i]; g.Number < before && g.Outcome == api.GenerationReady && g.Definition != nil {
 			return g
 		}
 	}
@@ -271,10 +260,10 @@ func (h *History) Trim() {
 		if h.Instead != nil && g.Number == h.Instead.Number {
 			continue
 		}
-		if g.Outcome == GenerationReady {
+		if g.Outcome == api.GenerationReady {
 			ready++
 		}
-		if i < len(h.Generations)-1 && (g.Outcome != GenerationReady || ready > maxReadyGenerations && g.Number != h.Newest().After) {
+		if i < len(h.Generations)-1 && (g.Outcome != api.GenerationReady || ready > maxReadyGenerations && g.Number != h.Newest().After) {
 			g.Definition = nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -19,7 +20,7 @@ func generationReady(h *History, image string) {
 	h.Begin(Generation{Digest: "digest of " + image, Definition: &Definition{
 		Pod: &spec.Pod{Name: h.Pod}, Images: map[string]lifecycle.Image{"app": {ID: image}, "second": {ID: "same"}},
 	}})
-	h.Newest().Outcome = GenerationReady
+	h.Newest().Outcome = api.GenerationReady
 	h.Trim()
 }
 
@@ -39,7 +40,7 @@ func TestBounds(t *testing.T) {
 	for i := range 50 {
 		generationReady(h, fmt.Sprint("image", i))
 		h.Begin(Generation{Digest: "bad", Definition: &Definition{Pod: &spec.Pod{Name: "web"}}})
-		h.Newest().Outcome = GenerationFailed
+		h.Newest().Outcome = api.GenerationFailed
 	}
 	h.Trim()
 	if len(h.Generations) != maxGenerations || h.Last != 100 || h.Newest().Number != 100 {
@@ -66,12 +67,12 @@ func TestReturnKeepsWhatRuns(t *testing.T) {
 		t.Fatalf("target: generation %d", target.Number)
 	}
 	h.Return(Instead{Digest: "x", Number: 5, Failed: 7, Why: "a test", Definition: target.Definition})
-	if g := h.Running(); g.Number != 5 || h.Newest().Outcome != GenerationRolledBack || h.Newest().Message != "a test" {
+	if g := h.Running(); g.Number != 5 || h.Newest().Outcome != api.GenerationRolledBack || h.Newest().Message != "a test" {
 		t.Errorf("runs %d, newest %+v", g.Number, h.Newest())
 	}
 	for range 2 * maxGenerations {
 		c := h.Clone()
-		c.Generations = append(c.Generations, Generation{Number: c.Last + 1, Outcome: GenerationFailed})
+		c.Generations = append(c.Generations, Generation{Number: c.Last + 1, Outcome: api.GenerationFailed})
 		c.Last++
 		c.Trim()
 		h = c
@@ -107,7 +108,7 @@ func TestSuperseded(t *testing.T) {
 	h := &History{Pod: "web"}
 	h.Begin(Generation{Digest: "1"})
 	h.Begin(Generation{Digest: "2"})
-	if got := h.Find(1).Outcome; got != GenerationSuperseded {
+	if got := h.Find(1).Outcome; got != api.GenerationSuperseded {
 		t.Errorf("got %s", got)
 	}
 	if h.Target(2) != nil || h.Find(3) != nil {

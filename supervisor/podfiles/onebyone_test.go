@@ -66,7 +66,7 @@ func TestOneByOneRolledBack(t *testing.T) {
 	b.until("all generations were ready", func() bool {
 		for _, pod := range []string{"web-0", "web-1", "web-2"} {
 			r, err := b.set.Rollout(b.Context(), pod)
-			if err != nil || len(r.History.Generations) != 1 || r.History.Generations[0].Outcome != GenerationReady {
+			if err != nil || len(r.History.Generations) != 1 || r.History.Generations[0].Outcome != api.GenerationReady {
 				return false
 			}
 		}

@@ -481,7 +481,7 @@ func (f *facts) judgeOutdated(h *History, p *pod) verdict {
 		return ""
 	}
 	g := h.Newest()
-	if g == nil || g.Outcome == GenerationReady || !g.ReadyAt.IsZero() || g.Definition == nil || !f.runs(p, g.Definition) {
+	if g == nil || g.Outcome == api.GenerationReady || !g.ReadyAt.IsZero() || g.Definition == nil || !f.runs(p, g.Definition) {
 		return ""
 	}
 	switch p.snapshot.Outcome.State {
@@ -507,7 +507,7 @@ func (f *facts) judgeText(h *History, p *pod, t *content) verdict {
 	}
 	last := h.Newest()
 	switch {
-	case last == nil || last.Definition == nil || last.Outcome == GenerationRolledBack: // it is tried again
+	case last == nil || last.Definition == nil || last.Outcome == api.GenerationRolledBack: // it is tried again
 		return begun
 	case last.Digest == t.hex():
 		return ""
@@ -521,7 +521,7 @@ func (f *facts) judgeText(h *History, p *pod, t *content) verdict {
 func judgeOutcome(h *History, p *pod) (v verdict, why string) {
 	g, outcome := h.Newest(), p.snapshot.Outcome
 	switch {
-	case g.Outcome == GenerationReady:
+	case g.Outcome == api.GenerationReady:
 	case outcome.State == lifecycle.OutcomeComplete:
 		return complete, ""
 	case outcome.State == lifecycle.OutcomeReady:
@@ -529,7 +529,7 @@ func judgeOutcome(h *History, p *pod) (v verdict, why string) {
 			return ready, ""
 		}
 	case outcome.State == lifecycle.OutcomeFailed:
-		if g.Outcome != GenerationProgressing {
+		if g.Outcome != api.GenerationProgressing {
 			return "", ""
 		}
 		if _, _, rollback := p.definition.UpdateRule(); rollback && h.Target(g.Number) != nil {
@@ -588,9 +588,9 @@ func (b *beginning) compare(h *History) novelty {
 	last := h.Newest()
 	switch {
 	case last == nil || last.Digest != b.digest || h.Instead != nil || b.usesOthers(last):
-	case last.Outcome == GenerationProgressing:
+	case last.Outcome == api.GenerationProgressing:
 		return interrupted
-	case last.Outcome == GenerationReady:
+	case last.Outcome == api.GenerationReady:
 		return known
 	}
 	return newGeneration
@@ -606,7 +606,7 @@ func (b *beginning) usesOthers(g *Generation) bool {
 // rollsBackIfFailed reports whether an earlier generation replaces the newest one if it fails.
 func rollsBackIfFailed(h *History) bool {
 	g := h.Newest()
-	if g == nil || h.Instead != nil || g.Definition == nil || g.Outcome != GenerationProgressing {
+	if g == nil || h.Instead != nil || g.Definition == nil || g.Outcome != api.GenerationProgressing {
 		return false
 	}
 	_, _, rollback := g.Definition.Pod.UpdateRule()
@@ -619,7 +619,7 @@ func definitionOf(h *History) *spec.Pod {
 		return h.Instead.Definition.Pod
 	}
 	g := h.Newest()
-	if g != nil && g.Outcome == GenerationRolledBack { // it is tried again
+	if g != nil && g.Outcome == api.GenerationRolledBack { // it is tried again
 		g = h.Target(g.Number)
 	}
 	if g != nil && g.Definition != nil {

@@ -32,7 +32,9 @@ const (
 //
 // Events do not report everything: a run that was stopped because of a probe has failing probes for the time that was seen.
 func Recorded(pod *spec.Pod, events []api.Event, until time.Time) (*Scenario, []string) {
-	r := recorder{pod: pod, scenario: &Scenario{}, containers: map[string]*recorded{}, left: map[string]bool{}}
+	r := recorder{pod: pod, scenario: &Scenario{}, containers: map[string]*recorded{}, left: map[string]bool{},
+		pulled: map[string]bool{},
+	}
 	events, until = inOrder(events, until)
 	oldest := until.Add(-maxFor)
 	r.start = oldest
@@ -42,6 +44,9 @@ func Recorded(pod *spec.Pod, events []api.Event, until time.Time) (*Scenario, []
 	r.last = r.start
 	for i := range events {
 		e := &events[i]
+		if e.Kind == api.EventImagePulling {
+			r.pulled[e.Fields["image"]] = true
+		}
 		switch {
 		case e.Container != "" && pod.Container(e.Container) == nil:
 			r.left[fmt.Sprintf("container %q, which the pod does not have", e.Container)] = true
@@ -115,6 +120,7 @@ type recorder struct {
 	scenario   *Scenario
 	containers map[string]*recorded
 	left       map[string]bool // what is left out
+	pulled     map[string]bool // images of which a pull has begun
 
 	start, last time.Time // of the scenario, and of the events so far
 	shutdown    time.Time // of the host; zero: it is not being shut down
@@ -268,7 +274,7 @@ func (r *recorder) ofContainer(e *api.Event) {
 	o := r.container(e.Container)
 	switch e.Kind { //nolint:exhaustive // the others follow from these, and from the definition
 	case api.EventImagePresent:
-		if o.run.from.IsZero() && len(o.Runs) == 0 && o.failed.IsZero() { // later it is there because of this pod
+		if image := e.Fields["image"]; image == r.pod.Container(o.Name).Image && !r.pulled[image] {
 			o.ImagePresent = true
 		}
 		r.registry(o)
@@ -356,7 +362,7 @@ func (r *recorder) exit(o *recorded, e *api.Event) {
 		if took := e.Time.Sub(o.run.stop); took >= time.Millisecond {
 			run.StopTakes = text(took)
 		}
-		if code != 143 {
+		if code != 143 && e.Fields["reason"] != string(lifecycle.ReasonStatusUnknown) {
 			run.StopExitCode = &code
 		}
 	}
@@ -366,14 +372,14 @@ func (r *recorder) exit(o *recorded, e *api.Event) {
 // end adds a run with the results of its probes. The time is that of its exit, or zero.
 func (r *recorder) end(o *recorded, run *ContainerRun, exit time.Time) {
 	byProbe := o.run.why == api.EventContainerLivenessFailed || o.run.why == api.EventContainerStartupFailed
-	hasStartup := r.pod.Container(o.Name).StartupProbe != nil // the others run when it has succeeded
+	_, inStartup := o.run.failures[string(lifecycle.ProbeStartup)] // the other probes run after that
 	ready, hangs := time.Duration(0), time.Duration(0)
 	for _, probe := range slices.Sorted(maps.Keys(o.run.failures)) {
 		for _, g := range groups(o.run.failures[probe]) {
 			begin, end := g.first.Sub(o.run.from), g.last.Sub(o.run.from)
 			last := byProbe && probe != string(lifecycle.ProbeReadiness) && !g.last.Add(g.gap).Before(o.run.stop)
 			switch {
-			case begin <= max(g.gap+g.gap/2, startUp) && (!hasStartup || probe == string(lifecycle.ProbeStartup)):
+			case begin <= max(g.gap+g.gap/2, startUp) && (!inStartup || probe == string(lifecycle.ProbeStartup)):
 				ready = max(ready, end+margin(g.gap))
 			case last:
 				hangs = begin

@@ -316,6 +316,37 @@ func TestRecordedEvents(t *testing.T) {
 			until: hour, runs: []time.Duration{2 * minute, hour}, has: `event = "restart"`,
 			left: []string{"updates (containers that they restarted are restarted on request)"},
 		},
+		"the image is on the host": {
+			events: []api.Event{onApp(0, api.EventImagePresent, "image", "app:1"), onApp(0, started)},
+			until:  hour, has: "imagePresent = true",
+		},
+		"an image of another definition is on the host": {
+			events: []api.Event{onApp(0, api.EventImagePresent, "image", "app:0"), onApp(0, started)}, until: hour, hasNo: "imagePresent",
+		},
+		"another container has pulled the image": {
+			events: []api.Event{
+				{Time: time.Unix(1e9, 0), Kind: api.EventImagePulling, Container: "helper", Fields: map[string]string{"image": "app:1"}},
+				onApp(time.Second, api.EventImagePresent, "image", "app:1"), onApp(time.Second, started),
+			},
+			until: hour, hasNo: "imagePresent", left: []string{`container "helper", which the pod does not have`},
+		},
+		"a startup probe is added": {
+			events: []api.Event{
+				onApp(0, started), onApp(3*time.Second, probe, "probe", "Liveness", "count", "1"),
+				onApp(8*time.Second, probe, "probe", "Liveness", "count", "2"),
+				onApp(13*time.Second, probe, "probe", "Liveness", "count", "3"),
+				onApp(13*time.Second, api.EventContainerLivenessFailed), onApp(14*time.Second, failed, "code", "143"),
+				onApp(14*time.Second, started),
+			},
+			until: hour, runs: []time.Duration{5 * time.Second, 15 * time.Second, hour}, has: `readyAfter = "14s"`, hasNo: "hangsAfter",
+		},
+		"the exit code is lost": {
+			events: []api.Event{
+				onApp(0, started), onApp(minute, api.EventContainerStopping),
+				onApp(minute, failed, "code", "137", "reason", string(lifecycle.ReasonStatusUnknown)),
+			},
+			until: hour, hasNo: "stopExitCode",
+		},
 		"a pull takes too long for a scenario": {
 			events: []api.Event{onApp(0, api.EventImagePulled, "duration", "9000h"), onApp(0, started)},
 			until:  hour, has: `pullTakes = "8784h"`,

@@ -11,13 +11,17 @@ import (
 // requester is who requests what a [Scenario] has, as events show it.
 const requester = "the scenario"
 
+// request folds a request, unless the supervisor is down or the pod is removed.
+func (p *Pod) request(e lifecycle.Event) {
+	if !p.idle() {
+		p.fold(e)
+	}
+}
+
 // Stop requests to stop the pod. If grace is nil, the pod's own grace period applies. It has no effect while the supervisor is
 // down.
 func (p *Pod) Stop(grace *time.Duration, remove bool) {
-	if p.idle() {
-		return
-	}
-	p.fold(lifecycle.StopRequested{
+	p.request(lifecycle.StopRequested{
 		Grace: lifecycle.EffectiveGrace(p.Spec, grace), Delete: remove, By: requester, At: p.world.Now(),
 	})
 }
@@ -59,10 +63,7 @@ func (p *Pod) restartByUser(container string) {
 
 // Evict evicts the pod. It has no effect while the supervisor is down.
 func (p *Pod) Evict() {
-	if p.idle() {
-		return
-	}
-	p.fold(lifecycle.PodEvicted{Message: "limit exceeded", At: p.world.Now()})
+	p.request(lifecycle.PodEvicted{Message: "limit exceeded", At: p.world.Now()})
 }
 
 // AddImage makes a container's image available without a pull.
@@ -70,10 +71,7 @@ func (p *Pod) AddImage(container string) { p.images[container] = true }
 
 // AddEphemeral adds an ephemeral container to the pod. It has no effect while the supervisor is down.
 func (p *Pod) AddEphemeral(container string) {
-	if p.idle() {
-		return
-	}
-	p.fold(lifecycle.EphemeralAdded{Container: spec.Container{Name: container, Image: "localhost/" + container}, At: p.world.Now()})
+	p.request(lifecycle.EphemeralAdded{Container: spec.Container{Name: container, Image: "localhost/" + container}, At: p.world.Now()})
 }
 
 // LoseSandbox removes the newest sandbox without the supervisor. Its processes continue unless kill is set.
@@ -104,10 +102,7 @@ func (p *Pod) Exit(container string, e lifecycle.Exit) {
 
 // Restart requests to start the pod again. It has no effect while the supervisor is down.
 func (p *Pod) Restart() {
-	if p.idle() {
-		return
-	}
-	p.fold(lifecycle.RestartRequested{By: requester, At: p.world.Now()})
+	p.request(lifecycle.RestartRequested{By: requester, At: p.world.Now()})
 }
 
 // Collect requests to remove what the pod has left, if it has finished. It has no effect while the supervisor is down.
@@ -120,10 +115,7 @@ func (p *Pod) Collect() {
 
 // RestartContainer requests to restart one container. It has no effect while the supervisor is down.
 func (p *Pod) RestartContainer(container string) {
-	if p.idle() {
-		return
-	}
-	p.fold(lifecycle.ContainerRestartRequested{Container: container, By: requester, At: p.world.Now()})
+	p.request(lifecycle.ContainerRestartRequested{Container: container, By: requester, At: p.world.Now()})
 }
 
 // Redefine changes the definition of the pod. The images of the restarted and of the added containers are staged if staged is set.
@@ -144,18 +136,12 @@ func (p *Pod) Redefine(to *spec.Pod, staged bool, restarted ...string) {
 
 // BeginTrial begins a trial of the definition. It has no effect while the supervisor is down.
 func (p *Pod) BeginTrial(within, minReady time.Duration, rollsBack bool) {
-	if p.idle() {
-		return
-	}
-	p.fold(lifecycle.TrialBegun{Trial: lifecycle.NewTrial(within, minReady, rollsBack, p.world.Now())})
+	p.request(lifecycle.TrialBegun{Trial: lifecycle.NewTrial(within, minReady, rollsBack, p.world.Now())})
 }
 
 // KeepTrial ends that a failed definition is held. It has no effect while the supervisor is down.
 func (p *Pod) KeepTrial() {
-	if p.idle() {
-		return
-	}
-	p.fold(lifecycle.TrialKept{At: p.world.Now()})
+	p.request(lifecycle.TrialKept{At: p.world.Now()})
 }
 
 // Records returns the number of records of a container, running or exited.

@@ -243,8 +243,8 @@ func (r *runner) script(pod *spec.Pod) Script {
 		if c.PullTakes != "" {
 			s.PullTakes[c.Name] = c.PullTakes.Duration()
 		}
-		if c.ImagePresent {
-			r.world.images[pod.Container(c.Name).Image] = true
+		if of := pod.Container(c.Name); of != nil && c.ImagePresent { // nil: an update adds the container
+			r.world.images[of.Image] = true
 		}
 		for _, run := range c.Runs {
 			one := run.run()

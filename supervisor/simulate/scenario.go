@@ -49,7 +49,7 @@ type Container struct {
 	Name string `json:"name"`
 	// Time that the registry takes for the image. Default: `0s`.
 	PullTakes Duration `json:"pullTakes,omitempty"`
-	// The image is on the host at the start. Default: false.
+	// The image is on the host at the start. Default: false. The images of an update are always there.
 	ImagePresent bool `json:"imagePresent,omitempty"`
 	// Runs of the container in their order. The last one is repeated. Default: one run that ends when the container is stopped, of an init
 	// container one that succeeds after a second.

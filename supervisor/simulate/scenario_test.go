@@ -299,3 +299,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestImageOfUpdate: a scenario may have the image of a container that an update adds.
+func TestImageOfUpdate(t *testing.T) {
+	const first = "name = \"web\"\n[[containers]]\nname = \"app\"\nimage = \"app:1\"\n"
+	scenario, problems := simulate.Parse("s.toml", []byte(
+		"[[containers]]\nname = \"side\"\nimagePresent = true\n[[events]]\nat = \"1m\"\nevent = \"update\"\nfile = \"second.toml\"\n"))
+	if scenario == nil {
+		t.Fatal(problems)
+	}
+	r, err := simulate.Pods([]*spec.Pod{mustParse(t, first)}, simulate.Options{
+		Scenario: scenario, Read: func(string) ([]*spec.Pod, error) {
+			return []*spec.Pod{mustParse(t, first+"[[containers]]\nname = \"side\"\nimage = \"side:1\"\n")}, nil
+		},
+	})
+	if err != nil || !slices.ContainsFunc(r.Timeline, func(e simulate.Entry) bool { return e.Container == "side" }) {
+		t.Errorf("the container was not added: %v", err)
+	}
+}

@@ -166,9 +166,6 @@ func (w *World) violation(format string, args ...any) {
 // Violation records a violation, which [World.Run] returns.
 func (w *World) Violation(err error) { w.violation("%w", err) }
 
-// Idle reports whether nothing is scheduled.
-func (w *World) Idle() bool { return len(w.queue) == 0 }
-
 // starts limits the containers that start at the same time, as the supervisor does.
 type starts struct {
 	running int

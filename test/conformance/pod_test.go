@@ -34,8 +34,13 @@ type testPod struct {
 // runPod creates a pod that is named after the test, with these files in its directory. It is removed with the test.
 func runPod(t *testing.T, g *testDaemon, text string, files ...string) *testPod {
 	t.Helper()
-	name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-"), "-")
-	return g.runPod(t, name[:min(len(name), 50)], text, files...)
+	return g.runPod(t, podName(t.Name()), text, files...)
+}
+
+// podName returns the name of the pod of a test.
+func podName(test string) string {
+	name := strings.Trim(regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(strings.TrimPrefix(test, "Test")), "-"), "-")
+	return name[:min(len(name), 50)]
 }
 
 func (g *testDaemon) runPod(t *testing.T, name, text string, files ...string) *testPod {
@@ -58,7 +63,9 @@ func (g *testDaemon) runPod(t *testing.T, name, text string, files ...string) *t
 		ctx, cancel := context.WithTimeoutCause(context.Background(), deadline, errors.New("timed out waiting for cleanup"))
 		defer cancel()
 		if *recordTo != "" {
-			s.check(s.writeRecording(ctx, text))
+			if err := s.writeRecording(ctx, text); err != nil {
+				t.Error(err)
+			}
 		}
 		if err := errors.Join(g.remove(ctx, name, s.uid), os.RemoveAll(dir)); err != nil {
 			t.Error(err)
@@ -80,8 +87,8 @@ func (s *testPod) writeRecording(ctx context.Context, text string) error {
 		events = append(events, e)
 	}
 	name := strings.ReplaceAll(s.Name(), "/", "_")
-	if !strings.HasPrefix(strings.ToLower(name), "test"+strings.NewReplacer("-", "").Replace(s.name)) {
-		name += "-" + s.name // another pod of the test
+	if s.name != podName(s.Name()) {
+		name += "-" + s.name // a test can have several pods
 	}
 	pod := regexp.MustCompile(`"/[^"]*/([^"/]+\.tar)"`).ReplaceAllString(expand(s.name, "actor.tar", "/timeline", text), `"$1"`)
 	return writeRecording(filepath.Join(*recordTo, name+".txtar"), pod, events, time.Now())

@@ -78,7 +78,7 @@ func clientDefences() []defence {
 		},
 		{
 			"values are hidden from readers",
-			[]edit{replaced(server, "visible", "container.Env[v].Value = api.Hidden", "_ = v")},
+			[]edit{replaced(server, "visible", "c.Env[v].Value = api.Hidden", "_ = v")},
 			"./internal/server", "TestReadOnlySocket$", false,
 			[]attack{
 				{"read passwords of environment variables over the read-only socket", "", "shows the password"},

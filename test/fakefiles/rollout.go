@@ -29,15 +29,15 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Judge sets what became of the newest generation of a pod. With [podfiles.GenerationRolledBack], the last generation that was ready is to
+// Judge sets what became of the newest generation of a pod. With [api.GenerationRolledBack], the last generation that was ready is to
 // run in its place; the definition of the pod does not change.
-func (s *Set) Judge(pod string, outcome podfiles.GenerationOutcome, why string) {
+func (s *Set) Judge(pod string, outcome api.GenerationOutcome, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer s.notify()
 	h := s.histories[pod]
 	newest := h.Newest()
-	if outcome != podfiles.GenerationRolledBack {
+	if outcome != api.GenerationRolledBack {
 		newest.Outcome, newest.Message = outcome, why
 		return
 	}

@@ -36,7 +36,7 @@ func TestReplaceMonitor(t *testing.T) {
 	for _, step := range []struct{ what, dir string }{{"upgrade", next}, {"downgrade", current(t)}} {
 		h.upgrade(step.dir)
 		version := h.runsInstalledMonitor()
-		h.Await(func() error { // the daemon reports it after its own look at the programs
+		h.Await(func() error { // the daemon reports it some time after the replacement
 			if out := h.MustRun("events"); !strings.Contains(out, "replaced by version "+version+", containers kept running") {
 				return fmt.Errorf("after the %s, the events have no replacement by version %s:\n%s", step.what, version, out)
 			}

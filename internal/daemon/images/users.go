@@ -54,10 +54,8 @@ func (i *Images) claims(ctx context.Context, entries []image.Entry, strict bool)
 // references returns the images that a pod names.
 func references(pod *spec.Pod) []string {
 	var list []string
-	for _, containers := range [...][]spec.Container{pod.InitContainers, pod.Containers, pod.EphemeralContainers} {
-		for n := range containers {
-			list = append(list, containers[n].Image)
-		}
+	for c := range pod.EveryContainer() {
+		list = append(list, c.Image)
 	}
 	for n := range pod.Volumes {
 		if v := pod.Volumes[n].Image; v != nil {

@@ -20,9 +20,6 @@ import (
 // clearTimeout is the time for the exit of killed processes. After it, those that are left are named.
 const clearTimeout = 5 * time.Second
 
-// maxNamed limits how many processes and cgroups are named.
-const maxNamed = 5
-
 // Cleared is what was killed and removed in the cgroup of a pod. The zero value is nothing.
 type Cleared struct {
 	Processes []string // such as "sleep (PID 123)"
@@ -36,19 +33,12 @@ func (c Cleared) Any() bool { return len(c.Processes)+len(c.Cgroups) > 0 }
 func (c Cleared) String() string {
 	var parts []string
 	if len(c.Processes) > 0 {
-		parts = append(parts, "processes "+few(c.Processes))
+		parts = append(parts, "processes "+proctree.Few(c.Processes))
 	}
 	if len(c.Cgroups) > 0 {
-		parts = append(parts, "cgroups "+few(c.Cgroups))
+		parts = append(parts, "cgroups "+proctree.Few(c.Cgroups))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func few(list []string) string {
-	if more := len(list) - maxNamed; more > 0 {
-		return strings.Join(list[:maxNamed], ", ") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(list, ", ")
 }
 
 // Clear kills every process in the cgroup of a pod and removes the cgroups in it, in all hierarchies. What is in the cgroup of a pod
@@ -63,7 +53,7 @@ func (g Groups) Clear(ctx context.Context, uid string) (Cleared, error) {
 	names, err := namesOf(pod)
 	for _, dir := range pod {
 		for _, child := range children(dir) {
-			if !g.isContainer(child) {
+			if g.containerID(child) == "" {
 				cleared.Cgroups = append(cleared.Cgroups, child)
 			}
 		}
@@ -133,8 +123,6 @@ func (g Groups) containerID(name string) string {
 	}
 	return name
 }
-
-func (g Groups) isContainer(name string) bool { return g.containerID(name) != "" }
 
 // Containers returns the IDs of the containers and of the processes of sandboxes that have a cgroup, by the UID of their pod. A pod
 // without such a cgroup has no IDs. The cgroups may be those of another daemon.

@@ -67,19 +67,6 @@ func (f *File) Logins(ctx context.Context, repository string) ([]Login, error) {
 	return append(list, k.Logins(repository)...), nil
 }
 
-// Values returns the secrets in the file, for redaction. It returns none if the file cannot be read.
-func (f *File) Values() []string {
-	d, err := f.document()
-	if err != nil {
-		return nil
-	}
-	var k Keyring
-	if err := k.add(d.Auths); err != nil {
-		return nil
-	}
-	return k.Values()
-}
-
 // Login saves credentials for a registry, in its credential helper or in the file.
 func (f *File) Login(ctx context.Context, registry string, l Login) error {
 	return f.change(registry, func(d *document, auths map[string]json.RawMessage) error {

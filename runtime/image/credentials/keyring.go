@@ -82,18 +82,6 @@ func (k *Keyring) Logins(repository string) (list []Login) {
 	return list
 }
 
-// Values returns all secrets, for redaction.
-func (k *Keyring) Values() (list []string) {
-	for _, logins := range k.logins {
-		for _, l := range logins {
-			_, secret := l.Basic()
-			list = append(list, secret)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
 // Names of the Docker Hub.
 const (
 	hub       = "docker.io"

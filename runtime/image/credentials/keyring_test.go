@@ -95,9 +95,6 @@ func TestKeyringOfSeveralSecrets(t *testing.T) {
 	if list := k.Logins("empty.example/shop"); list != nil {
 		t.Errorf("entry without credentials: %v", list)
 	}
-	if got := fmt.Sprint(k.Values()); got != "[p token]" {
-		t.Errorf("values %s", got)
-	}
 }
 
 // TestErrorsHaveNoCredentials checks that an error for a value does not quote it.

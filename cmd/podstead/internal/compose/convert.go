@@ -443,14 +443,11 @@ func (w *pod) instances() []*pod {
 			instance.Annotations = maps.Clone(w.Annotations)
 			delete(instance.Annotations, spec.AliasesAnnotation)
 		}
-		instance.Containers = slices.Clone(w.Containers)
-		instance.InitContainers = slices.Clone(w.InitContainers)
-		for _, containers := range [][]spec.Container{instance.InitContainers, instance.Containers} {
-			for j := range containers {
-				containers[j].Ports = slices.Clone(containers[j].Ports)
-				for _, k := range w.ranges[containers[j].Name] {
-					containers[j].Ports[k].HostPort += int32(i)
-				}
+		instance.CloneContainers()
+		for c := range instance.OwnContainers() {
+			c.Ports = slices.Clone(c.Ports)
+			for _, k := range w.ranges[c.Name] {
+				c.Ports[k].HostPort += int32(i)
 			}
 		}
 		list = append(list, &instance)

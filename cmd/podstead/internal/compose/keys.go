@@ -1,6 +1,9 @@
 package compose
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Verdict is what becomes of a key.
 type Verdict string
@@ -34,27 +37,14 @@ type Key struct {
 
 // find returns the row of a path.
 func find(path string) (*Key, bool) {
-	i, found := slices.BinarySearchFunc(sorted, path, func(k Key, path string) int {
-		switch {
-		case k.Path < path:
-			return -1
-		case k.Path > path:
-			return 1
-		}
-		return 0
-	})
+	i, found := slices.BinarySearchFunc(sorted, path, func(k Key, path string) int { return strings.Compare(k.Path, path) })
 	if !found {
 		return nil, false
 	}
 	return &sorted[i], true
 }
 
-var sorted = slices.SortedFunc(slices.Values(Keys), func(a, b Key) int {
-	if a.Path < b.Path {
-		return -1
-	}
-	return 1
-})
+var sorted = slices.SortedFunc(slices.Values(Keys), func(a, b Key) int { return strings.Compare(a.Path, b.Path) })
 
 const (
 	noDevices  = "a pod has no devices of the host"
