@@ -64,7 +64,7 @@ func TestHintsForCommandLines(t *testing.T) {
 		"run nginx:1.27 env":                         "run nginx:1.27: no such file\nhint: " + imageHint,
 		"run -it localhost:5000/web -- sh":           "hint: " + imageHint,
 		"api-resources":                              "podstead explain",
-		"ui":                                         "podstead get --watch",
+		"dashboard":                                  "podstead ui",
 		"tui":                                        "podstead top --watch",
 		"init web":                                   "podstead validate FILE",
 		"auto-update":                                "imagePullPolicy to Always",

@@ -86,6 +86,8 @@ var exampleRuns = map[string]exampleRun{
 	"podstead port-forward web 8080:80 --address 0.0.0.0": {until: "Forwarding from"},
 	"podstead top web --containers --watch --interval 5s": {until: "web"},
 	"podstead attach web":                                 {until: "tick"},
+	"podstead ui":                                         {until: "#token="},
+	"podstead ui --listen 127.0.0.1:8088":                 {until: "127.0.0.1:8088/#token="},
 	"podstead attach -it console": {
 		before: "podstead apply console.toml --wait",
 	},

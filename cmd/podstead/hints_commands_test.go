@@ -58,6 +58,7 @@ var recipes = map[string]recipe{
 	"system prune":                 {as: "echo y | script -qec 'podstead system prune' /dev/null"},
 	"system prune --volumes":       {as: "echo y | script -qec 'podstead system prune --volumes' /dev/null"},
 	"top --watch":                  {until: "web"},
+	"ui":                           {until: "#token="},
 	"volume export VOLUME":         {as: "podstead volume export data | tar -t"},
 	"volume export VOLUME -o FILE": {as: "podstead volume export data -o data.tar"},
 	"volume import VOLUME FILE":    {before: []string{"volume export data -o v", "stop web"}, as: "podstead volume import data v"},

@@ -45,7 +45,7 @@ func (p *Page) HTML() []byte {
 		b.WriteString("</pre>\n")
 	}
 	for i := range p.Pictures {
-		fmt.Fprintf(&b, "<div class=\"wide\" tabindex=\"0\">\n%s</div>\n", svg(p.Pictures[i:i+1], fmt.Sprintf("t%d-", i+1)))
+		fmt.Fprintf(&b, "<div class=\"wide\" tabindex=\"0\">\n%s</div>\n", svg(p.Pictures[i:i+1], fmt.Sprintf("t%d-", i+1), false))
 	}
 	for _, t := range append([]Table{p.containers()}, p.Tables...) {
 		t.write(&b)

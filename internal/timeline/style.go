@@ -2,7 +2,7 @@ package timeline
 
 import "slices"
 
-// pattern is a filling that is not told by its colour alone. The classes of its parts have their colours in [style].
+// pattern is a filling that is not told by its colour alone. The classes of its parts have their colours in [Style].
 type pattern struct{ class, content string }
 
 var patterns = []pattern{
@@ -28,8 +28,8 @@ func isPattern(class string) bool {
 	return slices.ContainsFunc(patterns, func(p pattern) bool { return p.class == class })
 }
 
-// style is the style of a picture. The colours of texts have a contrast of at least 4.5 with what is behind them.
-const style = `
+// Style is the style sheet of a picture. The colours of texts have a contrast of at least 4.5 with what is behind them.
+const Style = `
 .tl{font:12px system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
 .tl text{fill:#1f2328}
 .tl .bg{fill:#fff}

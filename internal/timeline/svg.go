@@ -41,6 +41,7 @@ type drawing struct {
 
 	b      strings.Builder
 	prefix string // of the IDs
+	inline bool   // see [Inline]
 	left   float64
 	marks  []shape
 	labels []label // of the marks
@@ -59,15 +60,19 @@ type label struct {
 }
 
 // SVG draws pictures below each other, as one document.
-func SVG(pictures []Picture) []byte { return svg(pictures, "") }
+func SVG(pictures []Picture) []byte { return svg(pictures, "", false) }
+
+// Inline draws a picture as an element of a page that has [Style] in its own style sheet. Each element for what happened has its first and
+// last time in milliseconds since 1970 in data-from and data-to, and its lane, if it is in one, in data-lane.
+func Inline(p Picture) []byte { return svg([]Picture{p}, "", true) }
 
 // svg draws a document. Its IDs begin with a prefix, so that one page can have several documents.
-func svg(pictures []Picture, prefix string) []byte {
+func svg(pictures []Picture, prefix string, inline bool) []byte {
 	var titles, descriptions []string
 	var body strings.Builder
 	height := 0.0
 	for i := range pictures {
-		d := draw(&pictures[i], prefix)
+		d := draw(&pictures[i], prefix, inline)
 		fmt.Fprintf(&body, "<g transform=\"translate(0 %s)\">\n%s</g>\n", px(height), d.b.String())
 		height += d.height()
 		titles = append(titles, pictures[i].Title)
@@ -78,7 +83,10 @@ func svg(pictures []Picture, prefix string) []byte {
 		"aria-labelledby=\"%[3]stitle %[3]sdesc\">\n", px(width), px(height), prefix)
 	fmt.Fprintf(&b, "<title id=\"%stitle\">Timeline of %s</title>\n", prefix, escape(strings.Join(titles, ", ")))
 	fmt.Fprintf(&b, "<desc id=\"%sdesc\">%s</desc>\n", prefix, escape(strings.Join(descriptions, " ")))
-	fmt.Fprintf(&b, "<style>%s</style>\n<defs>\n", style)
+	if !inline {
+		fmt.Fprintf(&b, "<style>%s</style>\n", Style)
+	}
+	b.WriteString("<defs>\n")
 	for _, p := range patterns {
 		fmt.Fprintf(&b, "<pattern id=\"%s%s\" %s</pattern>\n", prefix, p.class, p.content)
 	}
@@ -90,8 +98,8 @@ func svg(pictures []Picture, prefix string) []byte {
 func escape(s string) string { return html.EscapeString(plain.Text(s)) }
 
 // draw draws a picture.
-func draw(p *Picture, prefix string) *drawing {
-	d := &drawing{Picture: p, prefix: prefix, used: map[string]bool{}, left: minLeft}
+func draw(p *Picture, prefix string, inline bool) *drawing {
+	d := &drawing{Picture: p, prefix: prefix, inline: inline, used: map[string]bool{}, left: minLeft}
 	if !p.To.After(p.From) {
 		copied := *p
 		copied.To = p.From.Add(time.Second)
@@ -236,7 +244,7 @@ func (d *drawing) background() {
 	}
 	d.printf("<path class=\"axis\" d=\"M%s %sH%s\"/>\n", px(d.left), px(bottom), px(plotRight))
 	for _, s := range d.shapes(spans(d.Off, off, "host off"), 1) {
-		d.element(&s, s.path(top, bottom-top))
+		d.element(&s, "", s.path(top, bottom-top))
 	}
 }
 
@@ -263,7 +271,7 @@ func (d *drawing) strip() {
 			continue
 		}
 		for i := range list {
-			d.element(&list[i], list[i].path(y, strip))
+			d.element(&list[i], "", list[i].path(y, strip))
 		}
 		return
 	}
@@ -280,13 +288,13 @@ func (d *drawing) lane(i int) {
 		d.text("few", d.left-10, top+bar+7, "end", plural(n, "run"))
 	}
 	for _, s := range shapes.gaps {
-		d.element(&s, s.path(top+5, bar-10))
+		d.element(&s, l.Name, s.path(top+5, bar-10))
 	}
 	for _, s := range shapes.bars {
-		d.element(&s, s.path(top, bar))
+		d.element(&s, l.Name, s.path(top, bar))
 	}
 	for _, s := range shapes.stops {
-		d.element(&s, s.path(top, bar))
+		d.element(&s, l.Name, s.path(top, bar))
 	}
 	for _, s := range shapes.bars {
 		if s.count == 1 && s.width() > textWidth(s.label)+8 {
@@ -294,7 +302,7 @@ func (d *drawing) lane(i int) {
 		}
 	}
 	for _, s := range shapes.ticks {
-		d.element(&s, s.tickPath(top+bar+1))
+		d.element(&s, l.Name, s.tickPath(top+bar+1))
 	}
 }
 
@@ -308,7 +316,8 @@ func (d *drawing) drawMarks() {
 			top = labelTop + float64(l.row)*labelRow + 7
 		}
 		d.used[m.class] = true
-		d.printf("<g class=\"mark m-%s\"><title>%s</title><path d=\"M%s %sV%s\"/>", m.class, escape(d.title(m)), px(x), px(top), px(bottom))
+		d.printf("<g %sclass=\"mark m-%s\"><title>%s</title><path d=\"M%s %sV%s\"/>",
+			d.data(m, ""), m.class, escape(d.title(m)), px(x), px(top), px(bottom))
 		if l.row >= 0 {
 			d.printf("<circle cx=\"%s\" cy=\"%s\" r=\"6\"/>", px(x), px(top))
 			d.text("letter", x, top+3.5, "middle", kindOf(m.class).letter)
@@ -323,13 +332,13 @@ func (d *drawing) drawMarks() {
 }
 
 // element draws a shape with its title.
-func (d *drawing) element(s *shape, path string) {
+func (d *drawing) element(s *shape, lane, path string) {
 	d.used[s.class] = true
 	fill := d.fill(s.class)
 	if isPattern(s.class) && s.narrow() {
 		fill = fmt.Sprintf("class=\"n-%s\" ", s.class)
 	}
-	d.printf("<path %sd=\"%s\"><title>%s</title></path>\n", fill, path, escape(d.title(s)))
+	d.printf("<path %s%sd=\"%s\"><title>%s</title></path>\n", d.data(s, lane), fill, path, escape(d.title(s)))
 }
 
 // fill is the attribute with which a class is filled.
@@ -385,6 +394,14 @@ func (d *drawing) legend() {
 		}
 		d.text("note", x+swatch+6, y+10, "start", k.legend)
 	})
+}
+
+// data returns the attributes of an element of [Inline].
+func (d *drawing) data(s *shape, lane string) string {
+	if !d.inline {
+		return ""
+	}
+	return fmt.Sprintf("data-from=\"%d\" data-to=\"%d\" data-lane=\"%s\" ", s.from.UnixMilli(), s.to.UnixMilli(), escape(lane))
 }
 
 // text draws a text.

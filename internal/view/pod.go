@@ -190,6 +190,12 @@ func Ready(p *api.Pod) string {
 	return fmt.Sprintf("%d/%d", c.ready, c.total)
 }
 
+// RestartsOf returns the numbers of the RESTARTS column: of restarts, and the time of the last one; zero: not known.
+func RestartsOf(p *api.Pod) (n int, last time.Time) {
+	c := columnsOf(p)
+	return c.restarts, c.last
+}
+
 // Restarts returns the RESTARTS column: the number of restarts and the time since the last one.
 func Restarts(p *api.Pod, now time.Time) string {
 	c := columnsOf(p)

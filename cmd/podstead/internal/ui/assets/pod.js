@@ -1,0 +1,332 @@
+// A pod: why it is in its state, its timeline, its last exits and its events.
+
+import { get, getImage } from "/api.js";
+import { clock, command, h, heading, logLink, setText } from "/dom.js";
+
+const refreshInterval = 15000;
+const maxRows = 200; // of the table of events
+const maxCauses = 5; // that are shown at first
+
+export function podView(name) {
+  const state = h("span", { class: "pill" });
+  const error = h("p", { class: "notice", role: "alert", hidden: true });
+  const why = h("div"),
+    exits = h("div"),
+    rows = h("tbody"),
+    more = h("p", { class: "note" });
+  const range = h(
+    "select",
+    { "aria-label": "Time shown in the timeline" },
+    [
+      ["", "Since the first event"],
+      ["24h", "Last 24 hours"],
+      ["6h", "Last 6 hours"],
+      ["1h", "Last hour"],
+      ["10m", "Last 10 minutes"],
+    ].map(([value, text]) => h("option", { value }, text)),
+  );
+  const picture = h("div", {
+    class: "timeline",
+    tabindex: "0",
+    role: "group",
+    "aria-label": "Timeline. The arrow keys select what happened.",
+  });
+  const chosen = h(
+    "div",
+    { class: "chosen", role: "status" },
+    h("p", { class: "note" }, "Click a bar, a tick or a line to see its events, or use the arrow keys."),
+  );
+  let events = [],
+    bySeq = new Map(),
+    selected = null,
+    due = false,
+    last = "",
+    signal = null;
+
+  // chain returns an event and those that led to it, the newest first, without steps that explain nothing.
+  function chain(event) {
+    const list = [];
+    for (let e = event; e && list.length < 30; e = e.cause > 0 && e.cause < e.seq ? bySeq.get(e.cause) : null) {
+      if (e === event || !["ImagePresent", "ContainerCreated"].includes(e.kind)) list.push(e);
+    }
+    return list;
+  }
+
+  const sentence = (e) => [
+    h("time", { datetime: e.time }, clock(e.time)),
+    " ",
+    e.container ? h("b", null, e.container, " ") : "",
+    e.message,
+  ];
+
+  function chainList(event) {
+    const items = chain(event).map((e, i) =>
+      h("li", { class: e.type }, i > 0 && h("span", { class: "label" }, "because "), sentence(e)),
+    );
+    const first = h("ol", { class: "chain" }, items.slice(0, maxCauses));
+    if (items.length <= maxCauses) return first;
+    return h(
+      "div",
+      null,
+      first,
+      h("details", null, h("summary", null, "Earlier causes"), h("ol", { class: "chain" }, items.slice(maxCauses))),
+    );
+  }
+
+  function showWhy(pod) {
+    setText(state, pod.state);
+    state.dataset.healthy = pod.healthy;
+    const newest = events.findLast((e) => e.type === "Warning" && e.cause) ?? events.findLast((e) => e.type === "Warning");
+    const notes = [pod.file, pod.escalation, pod.notUpdated, pod.notDurable, pod.notRemoved].filter(Boolean);
+    why.replaceChildren(
+      h("p", { class: "headline" }, pod.text),
+      pod.cause?.hint ? h("p", { class: "hint" }, pod.cause.hint) : "",
+      ...notes.map((text) => h("p", { class: "hint" }, text)),
+      h(
+        "ul",
+        { class: "containers" },
+        (pod.containers ?? []).map((c) =>
+          h(
+            "li",
+            { class: c.ready || c.state === "Completed" ? "good" : "bad" },
+            h("b", null, c.name),
+            c.role === "container" ? "" : h("span", { class: "note" }, ` ${c.role}`),
+            ": ",
+            c.text,
+            c.cause?.text && !c.restartCauses?.length && !pod.text.includes(c.cause.text)
+              ? h("p", { class: "note" }, c.cause.text)
+              : "",
+            (c.restartCauses ?? [])
+              .slice(0, 5)
+              .map((r) =>
+                h(
+                  "p",
+                  { class: "note" },
+                  `${r.count} ${r.count === 1 ? "restart" : "restarts"}, the last at ${clock(r.last)}: ${r.cause.text}`,
+                ),
+              ),
+            (c.probes ?? []).map((p) =>
+              h(
+                "p",
+                { class: "note" },
+                `${p.probe} probe: `,
+                h("span", { class: `probe ${p.outcome}` }, p.outcome),
+                ` at ${clock(p.time)}`,
+              ),
+            ),
+          ),
+        ),
+      ),
+      newest && !pod.healthy ? h("div", null, h("h3", null, "Chain of causes"), chainList(newest)) : "",
+    );
+  }
+
+  function showExits(pod) {
+    exits.replaceChildren(
+      ...(pod.exits.length
+        ? pod.exits.map((x) =>
+            h(
+              "article",
+              { class: "exit" },
+              h("h3", null, x.container),
+              h(
+                "dl",
+                null,
+                h("dt", null, "Exit code"),
+                h("dd", null, `${x.exit.code}${x.exit.signal ? ` (${x.exit.signal})` : ""}`),
+                x.exit.reason ? [h("dt", null, "Reason"), h("dd", null, x.exit.reason)] : "",
+                x.exit.meaning ? [h("dt", null, "Meaning"), h("dd", null, x.exit.meaning)] : "",
+                x.exit.finishedAt ? [h("dt", null, "Exited"), h("dd", null, clock(x.exit.finishedAt))] : "",
+                x.evidence.memoryLimitBytes
+                  ? [h("dt", null, "Memory limit"), h("dd", null, `${x.evidence.memoryLimitBytes >> 20} MiB`)]
+                  : "",
+                x.evidence.memoryPeakBytes
+                  ? [h("dt", null, "Memory peak"), h("dd", null, `${x.evidence.memoryPeakBytes >> 20} MiB`)]
+                  : "",
+                x.evidence.terminationMessage ? [h("dt", null, "Message"), h("dd", null, x.evidence.terminationMessage)] : "",
+                x.evidence.probeOutput
+                  ? [h("dt", null, `Output of the ${x.evidence.probe} probe`), h("dd", null, x.evidence.probeOutput)]
+                  : "",
+              ),
+              (x.evidence.log ?? []).length
+                ? h(
+                    "pre",
+                    { tabindex: "0", role: "region", "aria-label": `Last log lines of ${x.container}` },
+                    x.evidence.log.join("\n"),
+                  )
+                : h("p", { class: "note" }, "The run has written nothing."),
+              command(x.command),
+            ),
+          )
+        : [h("p", { class: "note" }, "No container has exited.")]),
+    );
+  }
+
+  function showEvents() {
+    rows.replaceChildren(
+      ...events
+        .slice(-maxRows)
+        .reverse()
+        .map((e) =>
+          h(
+            "tr",
+            { class: e.type },
+            h("td", null, h("time", { datetime: e.time }, clock(e.time))),
+            h("td", null, e.reason),
+            h("td", null, e.container ?? ""),
+            h("td", null, e.message),
+          ),
+        ),
+    );
+    setText(more, events.length > maxRows ? `${events.length - maxRows} older events are not shown.` : "");
+  }
+
+  // shapes are what can be selected, in the order of time.
+  const shapes = () => [...picture.querySelectorAll("[data-from]")].sort((a, b) => a.dataset.from - b.dataset.from);
+  const identity = (shape) =>
+    `${shape.dataset.from} ${shape.dataset.lane} ${shape.getAttribute("class")} ${shape.getAttribute("fill")}`;
+
+  function choose(shape) {
+    picture.querySelector(".selected")?.classList.remove("selected");
+    shape.classList.add("selected");
+    selected = identity(shape);
+    const { from, to, lane } = shape.dataset;
+    const within = (e) =>
+      (lane ? e.container === lane : !e.container) && Date.parse(e.time) >= from - 1 && Date.parse(e.time) <= +to + 1;
+    const list = events.filter(within);
+    chosen.replaceChildren(
+      h("p", { class: "headline" }, lane ? `${lane}: ` : "", shape.querySelector("title").textContent),
+      list.length ? chainList(list[list.length - 1]) : h("p", { class: "note" }, "Its events are no longer kept."),
+      list.length > 1
+        ? h(
+            "details",
+            null,
+            h("summary", null, `All ${list.length} events`),
+            h(
+              "ol",
+              { class: "chain" },
+              list.slice(-50).map((e) => h("li", { class: e.type }, sentence(e))),
+            ),
+          )
+        : "",
+    );
+  }
+
+  picture.addEventListener("click", (event) => {
+    const shape = event.target.closest("[data-from]");
+    if (shape) choose(shape);
+  });
+  picture.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const list = shapes(),
+      at = list.findIndex((shape) => shape.classList.contains("selected"));
+    const next = list[at < 0 ? (step > 0 ? 0 : list.length - 1) : Math.min(Math.max(at + step, 0), list.length - 1)];
+    if (next) choose(next);
+    next?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  });
+
+  async function draw() {
+    const svg = await getImage(`/api/timeline?name=${encodeURIComponent(name)}&last=${range.value}`, signal);
+    const place = picture.scrollLeft;
+    picture.replaceChildren(document.adoptNode(svg));
+    picture.scrollLeft = place;
+    if (selected)
+      shapes()
+        .find((shape) => identity(shape) === selected)
+        ?.classList.add("selected");
+  }
+
+  async function load() {
+    try {
+      const pod = await get(`/api/pod?name=${encodeURIComponent(name)}`, signal);
+      events = pod.events;
+      bySeq = new Map(events.map((e) => [e.seq, e]));
+      showWhy(pod);
+      showExits(pod);
+      showEvents();
+      await draw();
+      error.hidden = true;
+    } catch (e) {
+      if (signal.aborted) return;
+      error.hidden = false;
+      setText(error, e.message);
+    }
+  }
+
+  async function refresh() {
+    if (due || !signal || signal.aborted) return;
+    due = true;
+    const mine = signal;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    due = false;
+    if (!mine.aborted) await load();
+  }
+
+  range.addEventListener("change", () => draw().catch(() => {}));
+
+  return {
+    title: name,
+    element: h(
+      "div",
+      null,
+      h(
+        "div",
+        { class: "bar" },
+        heading(name, " ", state),
+        h("span", { class: "gap" }),
+        h("a", { class: "button", href: logLink([name]) }, "Follow logs"),
+      ),
+      error,
+      h("section", { "aria-labelledby": "why" }, h("h2", { id: "why" }, "Why"), why, command(`podstead why ${name}`)),
+      h(
+        "section",
+        { "aria-labelledby": "timeline" },
+        h("div", { class: "bar" }, h("h2", { id: "timeline" }, "Timeline"), h("span", { class: "gap" }), range),
+        picture,
+        chosen,
+        command(`podstead why ${name} -o svg > ${name}.svg`),
+      ),
+      h("section", { "aria-labelledby": "exits" }, h("h2", { id: "exits" }, "Last exit"), exits),
+      h(
+        "section",
+        { "aria-labelledby": "events" },
+        h("h2", { id: "events" }, "Events"),
+        h(
+          "div",
+          { class: "wide", tabindex: "0", role: "group", "aria-label": "Table of events" },
+          h(
+            "table",
+            { class: "events" },
+            h(
+              "thead",
+              null,
+              h(
+                "tr",
+                null,
+                ["Time", "Reason", "Container", "Message"].map((title) => h("th", { scope: "col" }, title)),
+              ),
+            ),
+            rows,
+          ),
+        ),
+        more,
+        command(`podstead events ${name}`),
+      ),
+    ),
+    // The list changes when something happens to the pod.
+    update(pods) {
+      const pod = pods.find((p) => p.name === name);
+      const now = pod ? [pod.uid, pod.status, pod.ready, pod.restarts, pod.need].join() : "";
+      if (now !== last) refresh();
+      last = now;
+    },
+    start(s) {
+      signal = s;
+      load();
+      const timer = setInterval(load, refreshInterval);
+      signal.addEventListener("abort", () => clearInterval(timer));
+    },
+  };
+}

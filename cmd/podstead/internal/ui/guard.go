@@ -1,0 +1,114 @@
+package ui
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+)
+
+// policy is the content security policy of all responses. Without a Trusted Types policy, a script cannot make elements of a text.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
+	"form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+const (
+	// keyHeader is the header with the key.
+	keyHeader = "Podstead-Key"
+	// maxBody bounds the body of a request, in bytes.
+	maxBody = 1 << 10
+)
+
+// guard decides which requests are answered.
+type guard struct {
+	hosts              map[string]bool // values of Host
+	token, cookie, key string
+	cookieName         string // with the port: browsers send a cookie to all ports
+}
+
+func newGuard(address netip.AddrPort) *guard {
+	port := strconv.Itoa(int(address.Port()))
+	g := &guard{hosts: map[string]bool{}, token: rand.Text(), cookie: rand.Text(), key: rand.Text(), cookieName: "podstead-" + port}
+	for _, host := range []string{address.Addr().String(), "localhost"} {
+		g.hosts[net.JoinHostPort(host, port)] = true
+		if port == "80" { // browsers leave it out
+			g.hosts[host] = true
+		}
+	}
+	return g
+}
+
+// ParseAddress reads the address to listen on: a loopback address and a port.
+func ParseAddress(text string) (netip.AddrPort, error) {
+	address, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return address, fmt.Errorf("must be an address and a port, such as 127.0.0.1:8080 or [::1]:8080")
+	}
+	if a := address.Addr(); a != netip.AddrFrom4([4]byte{127, 0, 0, 1}) && a != netip.IPv6Loopback() {
+		return address, fmt.Errorf("must be 127.0.0.1 or ::1: the page is for this host only, use ssh -L to reach it from another one")
+	}
+	return address, nil
+}
+
+// check rejects requests that are not from the page, and sets the headers of all responses. It reports whether the request is allowed.
+func (g *guard) check(w http.ResponseWriter, r *http.Request) bool {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if !g.hosts[r.Host] {
+		refuse(w, http.StatusForbidden, "the request is for another host")
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	if (origin != "" || r.Method == http.MethodPost) && origin != "http://"+r.Host {
+		refuse(w, http.StatusForbidden, "the request is from another page")
+		return false
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	return true
+}
+
+// enter exchanges the token for the cookie and the key.
+func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Token string `json:"token"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		refuse(w, http.StatusBadRequest, "the body must have a token")
+		return
+	}
+	if !equal(body.Token, g.token) {
+		refuse(w, http.StatusUnauthorized, "wrong token")
+		return
+	}
+	http.SetCookie(w, &http.Cookie{Name: g.cookieName, Value: g.cookie, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	answer(w, map[string]string{"key": g.key})
+}
+
+// has reports whether a request has the cookie and the key.
+func (g *guard) has(r *http.Request) bool {
+	cookie, err := r.Cookie(g.cookieName)
+	return err == nil && equal(cookie.Value, g.cookie) && equal(r.Header.Get(keyHeader), g.key)
+}
+
+func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": message}) // the client is gone if that fails
+}
+
+// answer answers with a value.
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // the client is gone if that fails
+}

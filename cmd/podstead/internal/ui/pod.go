@@ -1,0 +1,144 @@
+package ui
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/timeline"
+	"github.com/podstead/podstead/internal/view"
+)
+
+const (
+	// evidenceLines is the number of the last log lines of a run that exited.
+	evidenceLines = 20
+	// maxEvents bounds the newest events of a pod that a page gets. The daemon keeps some hundred of each pod.
+	maxEvents = 2000
+)
+
+// detail is a pod with why it is in its state, and its events.
+type detail struct {
+	api.Explanation
+
+	Exits  []exit      `json:"exits"`
+	Events []api.Event `json:"events"` // oldest first
+}
+
+// exit is the last exit of a container.
+type exit struct {
+	Container string             `json:"container"`
+	Exit      *api.ContainerExit `json:"exit"`
+	Evidence  api.Evidence       `json:"evidence"`
+	Command   string             `json:"command"` // that shows the log of the run
+}
+
+// pod answers with a pod: ?name=NAME.
+func (s *Server) pod(w http.ResponseWriter, r *http.Request) {
+	e, events, err := s.explain(r.Context(), r.FormValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	view.Headline(e, time.Now()) // it renders all texts
+	for i := range events {
+		events[i].Fields = nil // they are in the message
+	}
+	d := detail{Explanation: *e, Exits: []exit{}, Events: events}
+	for i := range e.Containers {
+		if c := &e.Containers[i]; c.LastExit != nil {
+			x, err := s.exit(r.Context(), e, c)
+			if err != nil {
+				fail(w, err)
+				return
+			}
+			d.Exits = append(d.Exits, x)
+		}
+	}
+	answer(w, d)
+}
+
+// explain returns why a pod is in its state, and its newest events, without the values of its secrets.
+func (s *Server) explain(ctx context.Context, name string) (*api.Explanation, []api.Event, error) {
+	e, err := s.client.Why(ctx, name, evidenceLines)
+	if err != nil {
+		return nil, nil, err
+	}
+	var kept newest
+	for ev, err := range s.client.Events(ctx, &client.EventQuery{Pod: e.Pod, UID: e.UID, Redact: true}) {
+		if err != nil {
+			return nil, nil, err
+		}
+		if ev.Kind != api.EventsMissed {
+			ev.Message = plain.Text(ev.Message)
+			kept.add(ev)
+		}
+	}
+	return &e, kept.events(), nil
+}
+
+// newest keeps the newest [maxEvents] events.
+type newest struct{ list []api.Event }
+
+func (n *newest) add(e api.Event) {
+	if len(n.list) >= 2*maxEvents {
+		n.list = append(n.list[:0], n.events()...)
+	}
+	n.list = append(n.list, e)
+}
+
+func (n *newest) events() []api.Event {
+	return append([]api.Event{}, n.list[max(len(n.list)-maxEvents, 0):]...)
+}
+
+// exit returns the last exit of a container. An explanation has the log only of a run that failed.
+func (s *Server) exit(ctx context.Context, e *api.Explanation, c *api.ExplainedContainer) (exit, error) {
+	x := exit{Container: c.Name, Exit: c.LastExit, Command: "podstead logs " + e.Pod + " -c " + c.Name}
+	runs := api.NewestRun
+	if c.State == api.ContainerRunning || c.State == api.ContainerStopping || c.State == api.ContainerStarting {
+		runs = api.PreviousRun
+		x.Command += " --previous"
+	}
+	if x.Command += " --tail 20"; c.Evidence != nil {
+		x.Evidence = *c.Evidence
+	}
+	if len(x.Evidence.Log) > 0 || e.State == api.PodStateDeleted {
+		return x, nil
+	}
+	q := client.OutputQuery{UID: e.UID, Containers: []string{c.Name}, Runs: runs, Tail: new(evidenceLines)}
+	for l, err := range s.client.Output(ctx, e.Pod, q) {
+		if err != nil {
+			return x, err
+		}
+		x.Evidence.Log = append(x.Evidence.Log, l.Line)
+	}
+	return x, nil
+}
+
+// timeline answers with the timeline of a pod: ?name=NAME&last=DURATION.
+func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
+	var last time.Duration
+	if text := r.FormValue("last"); text != "" {
+		var err error
+		if last, err = time.ParseDuration(text); err != nil || last <= 0 {
+			refuse(w, http.StatusBadRequest, "last: must be a duration greater than 0, such as 1h")
+			return
+		}
+	}
+	e, events, err := s.explain(r.Context(), r.FormValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	picture, _ := view.Explained(e, events, last, time.Now())
+	w.Header().Set("Content-Type", "image/svg+xml")
+	_, _ = w.Write(timeline.Inline(picture)) // the client is gone if that fails
+}
+
+// style answers with the style sheet of timelines.
+func style(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/css")
+	_, _ = w.Write([]byte(timeline.Style)) // the client is gone if that fails
+}

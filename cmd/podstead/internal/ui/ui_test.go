@@ -1,0 +1,377 @@
+package ui
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/internal/server"
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// host is a host whose daemon runs in this process, with an engine in memory.
+type host struct {
+	t           *testing.T
+	dir, socket string
+	engine      *fakeruntime.Runtime
+	client      *client.Client
+	pods        *supervisor.Supervisor
+	stop        func()
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "ui") // the path of a socket in it must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	h := &host{t: t, dir: dir, socket: filepath.Join(dir, "s")}
+	h.engine = fakeruntime.New(fakeruntime.Options{LogDir: filepath.Join(dir, "logs")})
+	h.client = client.New(h.socket, "podstead ui")
+	t.Cleanup(h.client.Close)
+	h.start()
+	t.Cleanup(func() { h.stop() })
+	return h
+}
+
+// start starts the daemon.
+func (h *host) start() {
+	h.t.Helper()
+	ctx := context.WithoutCancel(h.t.Context())
+	store, err := state.NewDir(filepath.Join(h.dir, "pods"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	clock, err := supervisor.SystemClock()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.pods = supervisor.New(ctx, supervisor.Options{Runtime: h.engine, Store: store, Clock: clock})
+	if err := h.pods.Recover(ctx); err != nil {
+		h.t.Fatal(err)
+	}
+	srv := server.New(ctx, server.Options{
+		Supervisor: h.pods, LogDir: filepath.Join(h.dir, "logs"),
+		Version: api.Version{Version: "1", Instance: fmt.Sprint(time.Now().UnixNano())},
+	})
+	l, err := server.Listen(ctx, h.socket)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	h.stop = sync.OnceFunc(func() {
+		ctx, cancel := context.WithTimeout(ctx, testTimeout)
+		defer cancel()
+		if err := errors.Join(srv.Close(ctx), <-served, h.pods.Leave(ctx)); err != nil {
+			h.t.Errorf("stop the daemon: %v", err)
+		}
+	})
+}
+
+// create creates a pod with a container that runs a script.
+func (h *host) create(name, more, script string) {
+	h.t.Helper()
+	text := fmt.Sprintf("name = %q\nterminationGracePeriodSeconds = 0\n%s\n"+
+		"[[containers]]\nname = \"app\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", %q]\n",
+		name, more, script)
+	if _, err := h.client.Create(h.t.Context(), api.CreateRequest{File: filepath.Join(h.dir, name+".toml"), Text: text}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+const runs = "sleep 1000"
+
+// values reads the values of a stream until one holds.
+func values[T any](s *site, path string, holds func(T) bool) T {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), testTimeout)
+	defer cancel()
+	answer, err := http.DefaultClient.Do(s.request(http.MethodGet, path, "").WithContext(ctx))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var v T
+	for in := bufio.NewReader(answer.Body); ; {
+		text, err := in.ReadString('\n')
+		if err != nil {
+			s.t.Fatalf("%v; the last value: %+v", err, v)
+		}
+		v = *new(T)
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			s.t.Fatalf("%v: %s", err, text)
+		}
+		if holds(v) {
+			return v
+		}
+	}
+}
+
+// TestPods checks that the list is live, and that pods which need a person come first, also after a restart of the daemon.
+func TestPods(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	s := newSite(t, h.client)
+	h.create("web", "", runs)
+	h.create("crash", "", "exit 3")
+	h.create("job", "restartPolicy = \"Never\"", "exit 0")
+	names := func(l list) (out []string) {
+		for _, p := range l.Pods {
+			out = append(out, p.Name+" "+p.Ready+" "+fmt.Sprint(p.Need))
+		}
+		return out
+	}
+	want := []string{"crash 0/1 0", "web 1/1 3", "job 0/1 4"}
+	got := values(s, "/api/pods", func(l list) bool {
+		return slices.Equal(names(l), want) && l.Pods[0].Restarts > 0 && l.Pods[0].Status == "CrashLoopBackOff"
+	})
+	if p := got.Pods[0]; !strings.Contains(p.Text, "exited with code 3") || p.LastRestart.IsZero() || p.UID == "" || p.Created.IsZero() {
+		t.Errorf("%+v", p)
+	}
+	type either struct {
+		list
+		lost
+	}
+	stage := 0
+	values(s, "/api/pods", func(e either) bool {
+		switch {
+		case stage == 0 && len(e.Pods) == 3:
+			stage = 1
+			if err := h.client.Stop(t.Context(), "web", client.StopOptions{Delete: true}); err != nil {
+				t.Fatal(err)
+			}
+		case stage == 1 && len(e.Pods) == 2:
+			stage = 2
+			h.stop()
+		case stage == 2 && e.Lost != "":
+			stage = 3
+			h.start()
+		}
+		return stage == 3 && len(e.Pods) == 2
+	})
+}
+
+// TestNeed checks how much pods need a person.
+func TestNeed(t *testing.T) {
+	t.Parallel()
+	pending := api.Pod{Metadata: api.Metadata{UID: "u"}, Status: api.PodStatus{Phase: api.PhasePending}}
+	because := func(state api.PodState, kind api.CauseKind) *api.Explanation {
+		return &api.Explanation{State: state, Cause: &api.Cause{Kind: kind}}
+	}
+	for name, test := range map[string]struct {
+		pod  api.Pod
+		e    *api.Explanation
+		want need
+	}{
+		"a file that is refused":   {pod: api.Pod{Status: api.PodStatus{Phase: api.PhaseFailed}}, want: failing},
+		"not explained yet":        {pod: pending, want: moving},
+		"pulling":                  {pending, because(api.PodStateNotReady, api.CauseImagePulling), moving},
+		"pull failed":              {pending, because(api.PodStateNotReady, api.CauseImageFailed), failing},
+		"ready":                    {pending, &api.Explanation{State: api.PodStateReady, Healthy: true}, well},
+		"ready after a restart":    {pending, &api.Explanation{State: api.PodStateReady}, noticed},
+		"stopping":                 {pending, &api.Explanation{State: api.PodStateStopping}, moving},
+		"stopped":                  {pending, &api.Explanation{State: api.PodStateStopped, Healthy: true}, over},
+		"succeeded":                {pending, &api.Explanation{State: api.PodStateSucceeded, Healthy: true}, over},
+		"failed":                   {pending, &api.Explanation{State: api.PodStateFailed}, failing},
+		"the engine is not usable": {pending, because(api.PodStateUnknown, api.CauseEngineUnavailable), failing},
+	} {
+		if got := needOf(&test.pod, test.e); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+}
+
+// TestPod checks the explanation, the last exit and the timeline of a pod whose texts have markup.
+func TestPod(t *testing.T) {
+	t.Parallel()
+	const markup = `</title><b>x</b>`
+	h := newHost(t)
+	s := newSite(t, h.client)
+	h.create("crash", "", strings.Repeat("echo line; ", 30)+"echo "+markup+"; exit 3")
+	h.create("job", "restartPolicy = \"Never\"", "echo done; exit 0")
+	var d detail
+	await(t, func() bool {
+		_, _, body := s.do(s.request(http.MethodGet, "/api/pod?name=crash", ""))
+		if err := json.Unmarshal([]byte(body), &d); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		return len(d.Exits) == 1 && d.Restarts > 0
+	})
+	x := d.Exits[0]
+	if x.Exit.Code != 3 || len(x.Evidence.Log) != evidenceLines || x.Evidence.Log[evidenceLines-1] != markup ||
+		!strings.HasPrefix(x.Command, "podstead logs crash -c app") {
+		t.Errorf("exit %+v", x)
+	}
+	caused := slices.IndexFunc(d.Events, func(e api.Event) bool { return e.Cause != 0 })
+	if caused < 0 || !strings.Contains(d.Text, "exited with code 3") {
+		t.Errorf("text %q, events %+v", d.Text, d.Events)
+	}
+	await(t, func() bool {
+		_, _, body := s.do(s.request(http.MethodGet, "/api/pod?name=job", ""))
+		return strings.Contains(body, `"log":["done"]`) // an explanation has no log of a run that succeeded
+	})
+	code, header, body := s.do(s.request(http.MethodGet, "/api/timeline?name=crash&last=1h", ""))
+	if code != http.StatusOK || header.Get("Content-Type") != "image/svg+xml" || !strings.Contains(body, `data-lane="app"`) ||
+		!strings.Contains(body, "exited with code 3") {
+		t.Errorf("status %d, %s", code, body)
+	}
+	for _, forbidden := range []string{"<style", "<script", "style="} { // the policy forbids them
+		if strings.Contains(body, forbidden) {
+			t.Errorf("the timeline has %s", forbidden)
+		}
+	}
+	for doc := xml.NewDecoder(strings.NewReader(body)); ; {
+		if _, err := doc.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]int{
+		"/api/pod?name=none": http.StatusNotFound, "/api/timeline?name=none": http.StatusNotFound,
+		"/api/timeline?name=crash&last=x": http.StatusBadRequest, "/api/timeline?name=crash&last=-1h": http.StatusBadRequest,
+		"/timeline.css": http.StatusOK,
+	} {
+		if got, _, body := s.do(s.request(http.MethodGet, path, "")); got != want {
+			t.Errorf("%s: status %d, want %d: %s", path, got, want, body)
+		}
+	}
+	h.stop()
+	if got, _, body := s.do(s.request(http.MethodGet, "/api/pod?name=crash", "")); got != http.StatusBadGateway {
+		t.Errorf("without a daemon: status %d: %s", got, body)
+	}
+}
+
+// await waits until a condition holds.
+func await(t *testing.T, holds func() bool) {
+	t.Helper()
+	timeout := time.After(testTimeout)
+	for tick := time.Tick(20 * time.Millisecond); !holds(); {
+		select {
+		case <-tick:
+		case <-timeout:
+			t.Fatal("the condition does not hold")
+		}
+	}
+}
+
+// TestLogs checks that logs of pods are merged by time, followed over a restart of the daemon, and bounded.
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	s := newSite(t, h.client)
+	h.create("a", "", "echo a1; sleep 0.2; echo a2; sleep 0.2; echo a3; "+runs)
+	h.create("b", "", "sleep 0.1; echo b1; sleep 0.2; echo b2; sleep 0.2; echo b3; "+runs)
+	var texts []string
+	add := func(b batch) {
+		if !slices.IsSortedFunc(b.Lines, func(a, b line) int { return a.Time.Compare(b.Time) }) {
+			t.Errorf("not sorted: %+v", b.Lines)
+		}
+		for _, l := range b.Lines {
+			texts = append(texts, l.Text)
+		}
+	}
+	values(s, "/api/logs?pod=a&pod=b&pod=none&tail=100", func(b batch) bool {
+		add(b)
+		return len(texts) >= 7
+	})
+	for _, want := range []string{"a1", "a3", "b1", "b3", `no such pod "none"`} {
+		if !slices.Contains(texts, want) {
+			t.Errorf("no line %q: %q", want, texts)
+		}
+	}
+	texts = nil
+	restarted := false
+	h.create("c", "", "echo c1; sleep 4; echo later; "+runs)
+	values(s, "/api/logs?pod=c&tail=100", func(b batch) bool {
+		add(b)
+		if len(texts) > 0 && !restarted {
+			restarted = true
+			h.stop()
+			h.start()
+		}
+		return len(texts) >= 3
+	})
+	slices.Sort(texts)
+	if diff := cmp.Diff([]string{"c1", "connection to the daemon lost, reconnected", "later"}, texts); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	for _, path := range []string{
+		"/api/logs?tail=1", "/api/logs?pod=a", "/api/logs?pod=a&tail=-1", "/api/logs?pod=a&tail=1000000",
+		"/api/logs?tail=1&" + strings.Repeat("pod=a&", maxLogPods+1),
+	} {
+		if got, _, body := s.do(s.request(http.MethodGet, path, "")); got != http.StatusBadRequest {
+			t.Errorf("%s: status %d: %s", path, got, body)
+		}
+	}
+}
+
+// TestHost checks the state of the host. This daemon has no disk usage, as over the read-only socket.
+func TestHost(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	s := newSite(t, h.client)
+	code, _, body := s.do(s.request(http.MethodGet, "/api/host", ""))
+	var got hostState
+	if err := json.Unmarshal([]byte(body), &got); err != nil || code != http.StatusOK {
+		t.Fatalf("status %d, %v: %s", code, err, body)
+	}
+	if got.CPUs < 1 || got.Memory.Total < got.Memory.Available || got.Memory.Available == 0 || got.Load == "" ||
+		got.Version.Version != "1" || got.Disk != nil || got.DiskError == "" {
+		t.Errorf("%s", body)
+	}
+	pulls, updates := inProgress([]api.Pod{{
+		Metadata: api.Metadata{Name: "web"},
+		Status: api.PodStatus{
+			Pulling:    map[string]api.Progress{"b": {Done: 1, Total: 2}, "a": {}},
+			Conditions: []api.Condition{{Type: api.FileAccepted, Status: "False", Reason: api.ReasonUpdatePending, Message: "image"}},
+		},
+	}})
+	if len(pulls) != 2 || pulls[0].Container != "a" || len(updates) != 1 || updates[0].Reason != api.ReasonUpdatePending {
+		t.Errorf("%+v %+v", pulls, updates)
+	}
+}
+
+// TestManyPods checks the size of the list of 200 pods, and that a pod with 100,000 events stays bounded.
+func TestManyPods(t *testing.T) {
+	t.Parallel()
+	pods := map[[2]string]*api.Pod{}
+	var why []api.Explanation
+	for i := range 200 {
+		name, uid := fmt.Sprintf("pod-%03d", i), fmt.Sprint(i)
+		pods[[2]string{name, uid}] = &api.Pod{Metadata: api.Metadata{Name: name, UID: uid}}
+		why = append(why, api.Explanation{Pod: name, UID: uid, Healthy: i > 0, State: api.PodStateReady})
+	}
+	got := rows(pods, nil, why, time.Now())
+	text, err := json.Marshal(list{got})
+	if err != nil || len(got) != 200 || got[0].Name != "pod-000" || got[0].Need != noticed || len(text) > 100_000 {
+		t.Errorf("%v, %d rows in %d bytes, first %+v", err, len(got), len(text), got[0])
+	}
+	var newest newest
+	for i := range uint64(100_000) {
+		newest.add(api.Event{Seq: i, Kind: api.EventContainerStarted})
+	}
+	if n := len(newest.events()); n != maxEvents || newest.events()[n-1].Seq != 99_999 || cap(newest.list) > 4*maxEvents {
+		t.Errorf("%d events", n)
+	}
+}

@@ -1,0 +1,256 @@
+//go:build e2e
+
+package faults
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/podstead/podstead/test/internal/browser"
+)
+
+// uiPods are the pods that the page shows.
+var uiPods = map[string]string{
+	"web": noGrace + container("app", "i=0; while :; do i=$((i+1)); echo \"request $i <b>bold</b>\"; sleep 0.3; done") +
+		probe("true") + container("side", "while :; do echo side >&2; sleep 1; done"),
+	"crash":  noGrace + container("crasher", "echo starting; echo '<img src=x onerror=alert(1)>'; sleep 0.2; exit 3"),
+	"probed": noGrace + container("slow", "while :; do sleep 1; done") + probe("echo not yet; exit 1"),
+	"job":    "restartPolicy = \"Never\"\n" + container("once", "seq 30; echo done"),
+}
+
+const noGrace = "terminationGracePeriodSeconds = 0\n"
+
+// probe is a readiness probe that runs a script each second.
+func probe(script string) string {
+	return fmt.Sprintf("readinessProbe = { exec = { command = [\"sh\", \"-c\", %q] }, periodSeconds = 1 }\n", script)
+}
+
+// ui starts podstead ui and returns its URL.
+func (f *fixture) ui(args ...string) string {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.Ctx())
+	cmd := f.Command(ctx, append([]string{"ui"}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	f.Check(err)
+	f.Check(cmd.Start())
+	f.Cleanup(func() {
+		cancel()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	f.Check(err)
+	return strings.TrimSpace(line)
+}
+
+// TestPage drives the page of podstead ui in a browser.
+func TestPage(t *testing.T) {
+	f := newFixture(t)
+	f.MustRun("get")
+	for name, text := range uiPods {
+		f.MustCreate(name, text)
+	}
+	address, err := url.Parse(f.ui())
+	f.Check(err)
+	site := "http://" + address.Host
+	profile := t.TempDir()
+	b := browser.New(t, profile)
+	p := b.Open(address.String())
+	axe := f.axe()
+	picture := func(name string) {
+		p.Picture(filepath.Join(f.Repository, ".cache", "ui", name+".png"))
+		checkAccess(t, p, axe, name)
+	}
+	p.Size(1280, 900, "light")
+
+	row := func(name string) string {
+		return fmt.Sprintf("document.querySelector(`input[value=%s]`)?.closest('tr')", name)
+	}
+	// The pods that need a person come first.
+	p.Await(row("crash") + "?.innerText.includes('CrashLoopBackOff')")
+	p.Await(row("web") + "?.innerText.includes('2/2')")
+	p.Await(row("job") + "?.innerText.includes('Completed')")
+	p.Await("document.getElementById('connection').innerText.includes('Live')")
+	p.Await("[...document.querySelectorAll('tbody a')].map((a) => a.textContent).join() === 'crash,probed,web,job'")
+	p.Await(row("web") + "?.innerText.includes('iB')")
+	p.Await("!location.href.includes('token')")
+	picture("pods-light")
+	// The list is live.
+	f.MustRun("stop", "web")
+	p.Await(row("web") + "?.innerText.includes('Stopped')")
+	f.MustRun("start", "web")
+	p.Await(row("web") + "?.innerText.includes('2/2')")
+
+	// The keyboard opens the first pod.
+	p.Key("j")
+	p.Await("document.activeElement.textContent === 'crash'")
+	p.Await("(document.activeElement.click(), location.hash === '#/pod/crash')")
+	p.Await("document.activeElement.tagName === 'H1'")
+	p.Await("document.querySelector('.headline')?.innerText.includes('exited with code 3')")
+	p.Await("document.querySelector('.exit pre')?.innerText.includes('<img src=x onerror=alert(1)>')")
+	p.Await("document.querySelectorAll('.chain li').length > 1")
+	// A click on a bar shows its events.
+	p.Await("document.querySelector('.timeline path[data-lane=crasher]')")
+	p.Await(`(document.querySelector('.timeline path[data-lane=crasher][fill="url(#failed)"], .timeline path.n-failed')` +
+		`.dispatchEvent(new MouseEvent('click', { bubbles: true })), document.querySelector('.chosen .chain')?.innerText.includes('exit'))`)
+	p.Await("document.querySelector('.timeline .selected')")
+	p.Size(1280, 1700, "light")
+	picture("pod-light")
+	p.Size(1280, 1700, "dark")
+	picture("pod-dark")
+	p.Size(390, 844, "light")
+	picture("pod-phone")
+	p.Go(site + "/#/")
+	p.Await(row("crash"))
+	picture("pods-phone")
+	p.Size(1280, 900, "dark")
+	picture("pods-dark")
+
+	// Logs of two pods, merged, followed and filtered.
+	p.Go(site + "/#/logs?pod=web&pod=job")
+	p.Await("document.querySelectorAll('.log > div').length > 30")
+	p.Await("(window.seen = document.querySelectorAll('.log > div').length) > 0")
+	p.Await("document.querySelectorAll('.log > div').length > window.seen + 3")
+	p.Await("[...document.querySelectorAll('.log time')].map((e) => Date.parse(e.dateTime)).every((t, i, all) => !i || all[i - 1] <= t)")
+	p.Await("document.querySelector('.log').innerText.includes('<b>bold</b>') && !document.querySelector('.log b')")
+	picture("logs-dark")
+	p.Size(1280, 900, "light")
+	picture("logs-light")
+	p.Key("/")
+	for _, key := range "done" {
+		p.Key(string(key))
+	}
+	p.Await("[...document.querySelectorAll('.log > div:not([hidden])')].map((e) => e.querySelector('.text').innerText).join() === 'done'")
+
+	p.Go(site + "/#/host")
+	p.Await("document.querySelectorAll('meter').length === 2 && document.querySelector('main').innerText.includes('Image layers')")
+	picture("host-light")
+
+	// After the daemon was killed, the page reconnects.
+	p.Go(site + "/#/logs?pod=web")
+	p.Await("document.querySelectorAll('.log > div').length > 3")
+	problems := p.Problems()
+	f.MustKillDaemon()
+	p.Await("document.getElementById('connection').innerText.includes('unavailable')")
+	picture("lost-light")
+	f.MustRun("get")
+	p.Await("document.getElementById('connection').innerText.includes('Live')")
+	p.Await("(window.seen = document.querySelectorAll('.log > div').length) > 0")
+	p.Await("document.querySelectorAll('.log > div').length > window.seen + 3")
+	problems = append(problems, p.Problems()...)
+	if len(problems) > 0 {
+		t.Errorf("the console has %q", problems)
+	}
+	for _, request := range p.Requests() {
+		if !strings.HasPrefix(request, site+"/") && request != "about:blank" {
+			t.Errorf("the page has requested %s", request)
+		}
+	}
+	attack(t, b, address.Host)
+	// The read-only socket has all but the disk usage.
+	reading := b.Open(f.ui("--socket", filepath.Join(f.RunDir(), "podstead-ro.sock")))
+	reading.Await(row("web") + "?.innerText.includes('iB')")
+	reading.Go(reading.URL("/#/pod/crash"))
+	reading.Await("document.querySelector('.exit pre')?.innerText.includes('starting')")
+	reading.Go(reading.URL("/#/logs?pod=web"))
+	reading.Await("document.querySelectorAll('.log > div').length > 3")
+	reading.Go(reading.URL("/#/host"))
+	reading.Await("document.querySelectorAll('meter').length === 1 && document.body.innerText.includes('read-only socket')")
+	for name := range uiPods {
+		f.MustRun("delete", name, "--force")
+	}
+}
+
+// axe returns the script of axe-core; empty: .ci/deps could not install it.
+func (f *fixture) axe() string {
+	f.Helper()
+	text, err := os.ReadFile(filepath.Join(f.Repository, ".cache", "axe", "axe.min.js"))
+	if errors.Is(err, fs.ErrNotExist) {
+		f.Log("accessibility is not checked: axe-core is not installed")
+		return ""
+	}
+	f.Check(err)
+	return string(text)
+}
+
+// checkAccess checks the accessibility of a view.
+func checkAccess(t *testing.T, p *browser.Page, axe, view string) {
+	t.Helper()
+	if axe == "" {
+		return
+	}
+	const run = `axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}).then((r) => ` +
+		`r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.target + " " + n.failureSummary).join("; ")))`
+	var violations []string
+	if err := errors.Join(p.Eval(axe, nil), p.Eval(run, &violations)); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range violations {
+		t.Errorf("%s: %s", view, v)
+	}
+}
+
+// attack opens a page of another origin, at the same address and by a name of it, in the browser that has the cookie and the key.
+func attack(t *testing.T, b *browser.Browser, host string) {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var cookies []string // those of the page
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cookie := r.Header.Get("Cookie"); strings.Contains(cookie, "podstead-") {
+			mu.Lock()
+			cookies = append(cookies, cookie)
+			mu.Unlock()
+		}
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<!doctype html><title>attacker</title>"))
+	})}
+	go func() { _ = server.Serve(l) }()
+	defer server.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	for _, name := range []string{"127.0.0.1", "localhost"} {
+		p := b.Open("http://" + net.JoinHostPort(name, port))
+		p.Await("document.title === 'attacker'")
+		p.Await(fmt.Sprintf(`fetch("http://%s/api/pods", {credentials: "include"}).then(() => false, () => true)`, host))
+		p.Await(fmt.Sprintf(
+			`fetch("http://%s/api/pods", {credentials: "include", headers: {"Podstead-Key": "x"}}).then(() => false, () => true)`, host))
+		p.Await(fmt.Sprintf(`new Promise((done) => { const f = document.createElement("iframe"); f.src = "http://%s/"; f.onload = () => {`+
+			` try { done(!f.contentDocument?.querySelector("main")) } catch { done(true) } }; document.body.append(f) })`, host))
+		p.Close()
+	}
+	// A server on another port gets the cookie, which does not suffice without the key.
+	mu.Lock()
+	defer mu.Unlock()
+	if len(cookies) == 0 {
+		t.Error("the browser has sent the cookie to no other port")
+	}
+	for _, cookie := range cookies {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/api/host", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Cookie", cookie)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("with the cookie only: %s", answer.Status)
+		}
+	}
+}
