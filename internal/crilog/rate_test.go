@@ -33,6 +33,7 @@ func TestNotices(t *testing.T) {
 			t.Errorf("%d of 5 lines after a second, want 2", n)
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait() // for the notice
 		if n := write(3); n != 2 {
 			t.Errorf("%d of 3 lines after a pause, want 2: the bucket holds one second", n)
 		}
