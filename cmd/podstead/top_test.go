@@ -47,7 +47,7 @@ func newMeasured(t *testing.T) *testHost {
 		}
 	}
 	h.closeServer()
-	h.options.Stats = figures{"db": usage(12_000_000, 34, time.Now()), "web": usage(300_000_000, 5, time.Now().Add(-3*time.Minute))}
+	h.options.Stats = figures{"db": usage(12_000_000, 34, time.Now()), "web": usage(300_000_000, 5, time.Now().Add(-3*time.Hour))}
 	h.serve(t)
 	return h
 }
@@ -85,7 +85,7 @@ func TestTop(t *testing.T) {
 		h.want(t, line, want)
 	}
 	for line, want := range map[string]string{
-		"top pods":             "podstead: disk usage was measured up to 3m ago\n",
+		"top pods":             "podstead: disk usage was measured up to 3h ago\n",
 		"top pods db":          "",
 		"top pods -l app=none": "podstead: no pods\n",
 	} {
