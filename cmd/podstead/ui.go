@@ -19,14 +19,14 @@ func (a *app) uiCommand() *cobra.Command {
 last exits, logs, and the disk and memory of the host. The page changes nothing. It works over the read-only socket.
 
 The page listens on a loopback address only. Its URL has a random token, without which nothing is shown. To reach it from
-another host, forward the port with ssh -L and the same port number. If the daemon stops, the page waits for the next one, and
-starts none.
+another host, forward the port with ssh -L and the same port number, and with ExitOnForwardFailure=yes: another user of that host
+may listen on the port. If the daemon stops, the page waits for the next one, and starts none.
 
 The command runs until Ctrl-C, or until no page was open for ` + fmt.Sprintf("%.0f minutes", ui.IdleTimeout.Minutes()) + `.`,
 		Example: `  # Print the URL of the page
   podstead ui
 
-  # Use a fixed port, for ssh -L 8088:127.0.0.1:8088
+  # Use a fixed port, for ssh -o ExitOnForwardFailure=yes -L 127.0.0.1:8088:127.0.0.1:8088 HOST
   podstead ui --listen 127.0.0.1:8088`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,

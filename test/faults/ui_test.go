@@ -39,7 +39,7 @@ func probe(script string) string {
 // ui starts podstead ui and returns its URL.
 func (f *fixture) ui(args ...string) string {
 	f.Helper()
-	ctx, cancel := context.WithCancel(f.Ctx())
+	ctx, cancel := context.WithCancel(context.WithoutCancel(f.Context())) // the test takes longer than a command may
 	cmd := f.Command(ctx, append([]string{"ui"}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -105,6 +105,10 @@ func TestPage(t *testing.T) {
 	p.Await(`(document.querySelector('.timeline path[data-lane=crasher][fill="url(#failed)"], .timeline path.n-failed')` +
 		`.dispatchEvent(new MouseEvent('click', { bubbles: true })), document.querySelector('.chosen .chain')?.innerText.includes('exit'))`)
 	p.Await("document.querySelector('.timeline .selected')")
+	// It stays selected in the next picture.
+	p.Await("(window.before = document.querySelector('.timeline svg')) && (window.range = document.querySelector('select'))")
+	p.Await("(range.value = '24h', range.dispatchEvent(new Event('change')))")
+	p.Await("document.querySelector('.timeline svg') !== before && document.querySelector('.timeline .selected')")
 	p.Size(1280, 1700, "light")
 	picture("pod-light")
 	p.Size(1280, 1700, "dark")
@@ -140,7 +144,11 @@ func TestPage(t *testing.T) {
 	// After the daemon was killed, the page reconnects.
 	p.Go(site + "/#/logs?pod=web")
 	p.Await("document.querySelectorAll('.log > div').length > 3")
+	links(p, site)
 	problems := p.Problems()
+	enterAgain(p, address.String())
+	p.Go(site + "/#/logs?pod=web")
+	p.Await("document.querySelectorAll('.log > div').length > 3")
 	f.MustKillDaemon()
 	p.Await("document.getElementById('connection').innerText.includes('unavailable')")
 	picture("lost-light")
@@ -157,6 +165,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page has requested %s", request)
 		}
 	}
+	p.Await(`fetch("/api/alive", {headers: {"Podstead-Key": localStorage.getItem("podstead-key")}}).then((r) => r.ok)`)
 	attack(t, b, address.Host)
 	// The read-only socket has all but the disk usage.
 	reading := b.Open(f.ui("--socket", filepath.Join(f.RunDir(), "podstead-ro.sock")))
@@ -170,6 +179,44 @@ func TestPage(t *testing.T) {
 	for name := range uiPods {
 		f.MustRun("delete", name, "--force")
 	}
+}
+
+// links opens addresses of no view and of no pod, and a view whose sections do not change.
+func links(p *browser.Page, site string) {
+	p.Go(site + "/#/pod/x%3Bcurl")
+	p.Await("document.querySelector('main').innerText.includes('no such pod')")
+	p.Await("!document.querySelector('.command')")
+	p.Go(site + "/#/logs?pod=x%3Bcurl")
+	p.Await("document.querySelector('.log')?.innerText.includes('no such pod') && !document.querySelector('.command')")
+	p.Go(site + "/#/pod/%")
+	p.Await("document.querySelector('h1').innerText === 'Pods' && document.querySelector('tbody a')")
+	p.Go(site + "/#main")
+	p.Await("document.activeElement.id === 'main'")
+	p.Call("Page.reload", nil)
+	p.Await("location.hash === '#main' && document.querySelector('h1')?.innerText === 'Pods' && document.querySelector('tbody a')")
+
+	p.Go(site + "/#/pod/job")
+	p.Await("window.log = document.querySelector('.exit pre')")
+	p.Await("performance.clearResourceTimings() ?? true")
+	p.Await("performance.getEntriesByType('resource').some((e) => e.name.includes('/api/timeline'))") // after the section
+	p.Await("log.isConnected")
+}
+
+// enterAgain closes the page and opens it again: with the key of before, and with the URL in the same tab.
+func enterAgain(p *browser.Page, address string) {
+	p.Await("(window.key = localStorage.getItem('podstead-key')) && (localStorage.clear(), true)")
+	p.Await("document.dispatchEvent(new Event('visibilitychange'))")
+	p.Await("document.querySelector('h1').innerText === 'This page is closed'")
+	p.Await("(localStorage.setItem('podstead-key', key), true)")
+	p.Await("document.dispatchEvent(new Event('visibilitychange'))")
+	p.Await("document.querySelector('h1').innerText === 'job'")
+	p.Await("(localStorage.clear(), document.dispatchEvent(new Event('visibilitychange')))")
+	p.Await("document.querySelector('h1').innerText === 'This page is closed'")
+	p.Go(address)
+	p.Await("!window.key && !location.href.includes('token') && document.querySelector('tbody a')")
+	p.Go(address + "x")
+	p.Await("document.getElementById('problem')?.innerText.includes('wrong token') && document.querySelector('tbody a')")
+	p.Problems() // the browser reports the refused requests
 }
 
 // axe returns the script of axe-core; empty: .ci/deps could not install it.
@@ -228,8 +275,9 @@ func attack(t *testing.T, b *browser.Browser, host string) {
 		p.Await(fmt.Sprintf(`fetch("http://%s/api/pods", {credentials: "include"}).then(() => false, () => true)`, host))
 		p.Await(fmt.Sprintf(
 			`fetch("http://%s/api/pods", {credentials: "include", headers: {"Podstead-Key": "x"}}).then(() => false, () => true)`, host))
-		p.Await(fmt.Sprintf(`new Promise((done) => { const f = document.createElement("iframe"); f.src = "http://%s/"; f.onload = () => {`+
-			` try { done(!f.contentDocument?.querySelector("main")) } catch { done(true) } }; document.body.append(f) })`, host))
+		p.Await(fmt.Sprintf(`(window.frame = document.createElement("iframe"), frame.src = "http://%s/", document.body.append(frame), true)`,
+			host))
+		p.AwaitProblem("frame-ancestors")
 		p.Close()
 	}
 	// A server on another port gets the cookie, which does not suffice without the key.

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -260,6 +261,25 @@ func (p *Page) Problems() []string {
 	list := p.problems
 	p.problems = nil
 	return list
+}
+
+// AwaitProblem waits until an error or a warning of the console has a text. It drops those before.
+func (p *Page) AwaitProblem(text string) {
+	p.b.t.Helper()
+	timeout := time.After(callTimeout)
+	var seen []string
+	for tick := time.Tick(50 * time.Millisecond); ; {
+		list := p.Problems()
+		if slices.ContainsFunc(list, func(problem string) bool { return strings.Contains(problem, text) }) {
+			return
+		}
+		seen = append(seen, list...)
+		select {
+		case <-tick:
+		case <-timeout:
+			p.b.t.Fatalf("no problem has %q: %q", text, seen)
+		}
+	}
 }
 
 // Requests are the URLs of all requests.

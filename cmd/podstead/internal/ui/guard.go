@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"bytes"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/json"
@@ -9,6 +10,10 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
+	"time"
+
+	"github.com/podstead/podstead/internal/plain"
 )
 
 // policy is the content security policy of all responses. Without a Trusted Types policy, a script cannot make elements of a text.
@@ -20,6 +25,9 @@ const (
 	keyHeader = "Podstead-Key"
 	// maxBody bounds the body of a request, in bytes.
 	maxBody = 1 << 10
+	// zoneHeader is the header with the time zone of the browser: minutes east of UTC.
+	zoneHeader = "Podstead-Zone"
+	maxZone    = 24 * 60
 )
 
 // guard decides which requests are answered.
@@ -98,17 +106,80 @@ func (g *guard) has(r *http.Request) bool {
 	return err == nil && equal(cookie.Value, g.cookie) && equal(r.Header.Get(keyHeader), g.key)
 }
 
+// zoneOf returns the time zone of the browser, in which texts have their times. Without a header, it is that of the host.
+func zoneOf(r *http.Request) (*time.Location, error) {
+	text := r.Header.Get(zoneHeader)
+	if text == "" {
+		return time.Local, nil
+	}
+	minutes, err := strconv.Atoi(text)
+	if err != nil || minutes < -maxZone || minutes > maxZone {
+		return nil, fmt.Errorf("must be minutes between %d and %d", -maxZone, maxZone)
+	}
+	return time.FixedZone("", minutes*60), nil
+}
+
+// localTime returns the time in the time zone of the browser.
+func localTime(r *http.Request) time.Time {
+	zone, err := zoneOf(r)
+	if err != nil {
+		zone = time.UTC // not reached: ServeHTTP has refused the request
+	}
+	return time.Now().In(zone)
+}
+
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // refuse answers with an error.
 func refuse(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": message}) // the client is gone if that fails
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": plain.Text(message)}) // the client is gone if that fails
 }
 
-// answer answers with a value.
+// answer answers with a value. Hidden characters in its texts are escaped, except line breaks.
 func answer(w http.ResponseWriter, v any) {
+	text, err := escaped(v)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err.Error())
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // the client is gone if that fails
+	_, _ = w.Write(text) // the client is gone if that fails
+}
+
+// escaped returns a value in JSON, with escaped hidden characters in its texts.
+func escaped(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var read any
+	if err := decoder.Decode(&read); err != nil {
+		return nil, err
+	}
+	return json.Marshal(escape(read))
+}
+
+// escape escapes hidden characters in the texts of a JSON value, except line breaks.
+func escape(v any) any {
+	switch v := v.(type) {
+	case string:
+		lines := strings.Split(v, "\n")
+		for i := range lines {
+			lines[i] = plain.Text(lines[i])
+		}
+		return strings.Join(lines, "\n")
+	case []any:
+		for i := range v {
+			v[i] = escape(v[i])
+		}
+	case map[string]any:
+		for key, value := range v {
+			v[key] = escape(value)
+		}
+	}
+	return v
 }

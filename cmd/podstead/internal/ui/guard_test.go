@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -108,6 +111,9 @@ func TestAccess(t *testing.T) {
 		"a request of the page":   {path: "/api/alive", want: http.StatusNoContent},
 		"its origin":              {path: "/api/alive", change: with("Origin", "http://"+s.host), want: http.StatusNoContent},
 		"by the name localhost":   {path: "/api/alive", change: forHost("localhost:" + port), want: http.StatusNoContent},
+		"a time zone":             {path: "/api/alive", change: with(zoneHeader, "-570"), want: http.StatusNoContent},
+		"no time zone":            {path: "/api/alive", change: with(zoneHeader, "UTC"), want: http.StatusBadRequest},
+		"a far time zone":         {path: "/api/alive", change: with(zoneHeader, "1441"), want: http.StatusBadRequest},
 		"no cookie":               {path: "/api/alive", change: without("Cookie"), want: http.StatusUnauthorized},
 		"another cookie":          {path: "/api/alive", change: cookie(s.guard.key), want: http.StatusUnauthorized},
 		"no key":                  {path: "/api/alive", change: without(keyHeader), want: http.StatusUnauthorized},
@@ -254,6 +260,42 @@ func TestIdle(t *testing.T) {
 		}
 	case <-time.After(testTimeout):
 		t.Error("the server does not end")
+	}
+}
+
+// TestSlowBody checks that a client whose body does not arrive is disconnected, and that only the page keeps its connection.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, noClient())
+	for _, path := range []string{"/", "/api/pods", "/enter"} {
+		method := "GET"
+		if path == "/enter" {
+			method = "POST"
+		}
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", s.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(testTimeout))
+		if _, err := fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: %s\r\nOrigin: http://%[3]s\r\nContent-Length: 1000\r\n\r\n", method, path, s.host); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for _, test := range []struct {
+		change func(*http.Request)
+		closed bool
+	}{{func(*http.Request) {}, false}, {without(keyHeader), true}} {
+		answer, err := http.DefaultClient.Do(s.request(http.MethodGet, "/", "", test.change))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Body.Close(); err != nil || answer.Close != test.closed {
+			t.Errorf("%v, the connection is closed: %v, want %v", err, answer.Close, test.closed)
+		}
 	}
 }
 

@@ -119,27 +119,57 @@ type member struct {
 
 // follow sends the lines of the pod until it has terminated or is deleted, also over restarts of the daemon.
 func (m *member) follow(ctx context.Context, tail int) error {
-	p, err := m.client.Pod(ctx, m.pod)
+	p, err := m.find(ctx)
 	if err != nil {
 		return err
 	}
 	return follow.Logs(ctx, follow.LogOptions{
 		Daemon: following{m.client}, Pods: []api.Pod{p}, Query: client.OutputQuery{Follow: true, Tail: &tail},
 		Line: func(_ string, l api.Line) error {
-			text := l.Line
-			if l.Raw != nil {
-				text = string(l.Raw)
-			}
-			if cut := []rune(text); len(cut) > maxLine {
-				text = string(cut[:maxLine]) + "…"
-			}
-			return m.send(ctx, line{m.pod, l.Container, l.Stream, l.Time, plain.Text(text)})
+			return m.send(ctx, line{m.pod, l.Container, l.Stream, l.Time, lineText(&l)})
 		},
 		Skipped: func(pod, container string, skipped api.Skipped) {
 			m.note(ctx, follow.SkippedNotice(pod, container, skipped))
 		},
 		Reconnected: func() { m.note(ctx, wait.Reconnected) },
 	})
+}
+
+// find returns the pod. While the daemon is unavailable, it waits.
+func (m *member) find(ctx context.Context) (p api.Pod, err error) {
+	if err := mayExist(m.pod); err != nil {
+		return p, err
+	}
+	for noted := false; ; noted = true {
+		if p, err = m.client.Pod(ctx, m.pod); !errors.Is(err, api.ErrUnavailable) {
+			return p, err
+		}
+		if !noted {
+			m.note(ctx, "the daemon is unavailable, retrying")
+		}
+		if err := reach(ctx, m.client); err != nil {
+			return p, err
+		}
+	}
+}
+
+// lineText returns a line of a log for the page: cut, and with escaped hidden characters.
+func lineText(l *api.Line) string {
+	if l.Raw != nil {
+		return cut(string(l.Raw))
+	}
+	return cut(l.Line)
+}
+
+// cut cuts a line, and escapes hidden characters, also bytes that are not UTF-8.
+func cut(text string) string {
+	n := 0
+	for i := range text {
+		if n++; n > maxLine {
+			return plain.Text(text[:i]) + "…"
+		}
+	}
+	return plain.Text(text)
 }
 
 func (m *member) send(ctx context.Context, l line) error {

@@ -2,8 +2,13 @@ package ui
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
@@ -32,7 +37,8 @@ type exit struct {
 	Container string             `json:"container"`
 	Exit      *api.ContainerExit `json:"exit"`
 	Evidence  api.Evidence       `json:"evidence"`
-	Command   string             `json:"command"` // that shows the log of the run
+	Error     string             `json:"error,omitempty"`   // why the log of the run is missing
+	Command   string             `json:"command,omitempty"` // that shows the log of the run
 }
 
 // pod answers with a pod: ?name=NAME.
@@ -42,19 +48,14 @@ func (s *Server) pod(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	view.Headline(e, time.Now()) // it renders all texts
+	e.Text = view.Headline(e, localTime(r)) // it renders all texts
 	for i := range events {
 		events[i].Fields = nil // they are in the message
 	}
 	d := detail{Explanation: *e, Exits: []exit{}, Events: events}
 	for i := range e.Containers {
 		if c := &e.Containers[i]; c.LastExit != nil {
-			x, err := s.exit(r.Context(), e, c)
-			if err != nil {
-				fail(w, err)
-				return
-			}
-			d.Exits = append(d.Exits, x)
+			d.Exits = append(d.Exits, s.exit(r.Context(), e, c))
 		}
 	}
 	answer(w, d)
@@ -62,6 +63,9 @@ func (s *Server) pod(w http.ResponseWriter, r *http.Request) {
 
 // explain returns why a pod is in its state, and its newest events, without the values of its secrets.
 func (s *Server) explain(ctx context.Context, name string) (*api.Explanation, []api.Event, error) {
+	if err := mayExist(name); err != nil {
+		return nil, nil, err
+	}
 	e, err := s.client.Why(ctx, name, evidenceLines)
 	if err != nil {
 		return nil, nil, err
@@ -93,29 +97,55 @@ func (n *newest) events() []api.Event {
 	return append([]api.Event{}, n.list[max(len(n.list)-maxEvents, 0):]...)
 }
 
+// newestExited are the states of a container whose newest run is the one that exited. In other states, it is the run before.
+var newestExited = []api.ExplainedContainerState{
+	api.ContainerRestarting, api.ContainerCompleted, api.ContainerFailed, api.ContainerStopped,
+}
+
 // exit returns the last exit of a container. An explanation has the log only of a run that failed.
-func (s *Server) exit(ctx context.Context, e *api.Explanation, c *api.ExplainedContainer) (exit, error) {
-	x := exit{Container: c.Name, Exit: c.LastExit, Command: "podstead logs " + e.Pod + " -c " + c.Name}
-	runs := api.NewestRun
-	if c.State == api.ContainerRunning || c.State == api.ContainerStopping || c.State == api.ContainerStarting {
-		runs = api.PreviousRun
-		x.Command += " --previous"
+func (s *Server) exit(ctx context.Context, e *api.Explanation, c *api.ExplainedContainer) exit {
+	x := exit{Container: c.Name, Exit: c.LastExit}
+	runs := api.PreviousRun
+	if slices.Contains(newestExited, c.State) {
+		runs = api.NewestRun
 	}
-	if x.Command += " --tail 20"; c.Evidence != nil {
+	if validName(e.Pod) && validName(c.Name) { // the command is for a shell
+		x.Command = "podstead logs " + e.Pod + " -c " + c.Name
+		if runs == api.PreviousRun {
+			x.Command += " --previous"
+		}
+		x.Command += " --tail " + strconv.Itoa(evidenceLines)
+	}
+	if c.Evidence != nil {
 		x.Evidence = *c.Evidence
 	}
+	for i, l := range x.Evidence.Log {
+		x.Evidence.Log[i] = cut(l)
+	}
 	if len(x.Evidence.Log) > 0 || e.State == api.PodStateDeleted {
-		return x, nil
+		return x
 	}
 	q := client.OutputQuery{UID: e.UID, Containers: []string{c.Name}, Runs: runs, Tail: new(evidenceLines)}
 	for l, err := range s.client.Output(ctx, e.Pod, q) {
 		if err != nil {
-			return x, err
+			x.Error = err.Error()
+			return x
 		}
-		x.Evidence.Log = append(x.Evidence.Log, l.Line)
+		x.Evidence.Log = append(x.Evidence.Log, lineText(&l))
 	}
-	return x, nil
+	return x
 }
+
+// mayExist returns an error for texts that are no part of a path. Other texts, such as the name of a file that was refused, are requested.
+func mayExist(name string) error {
+	if name == "" || name == "." || name == ".." {
+		return &api.Error{Status: http.StatusNotFound, Reason: api.ReasonNotFound, Message: fmt.Sprintf("no such pod %q", name)}
+	}
+	return nil
+}
+
+// validName reports whether a pod or a container can have a name. Such a name has no characters that are special to a shell.
+func validName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
 // timeline answers with the timeline of a pod: ?name=NAME&last=DURATION.
 func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
@@ -132,7 +162,7 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	picture, _ := view.Explained(e, events, last, time.Now())
+	picture, _ := view.Explained(e, events, last, localTime(r))
 	w.Header().Set("Content-Type", "image/svg+xml")
 	_, _ = w.Write(timeline.Inline(picture)) // the client is gone if that fails
 }

@@ -18,6 +18,10 @@ const (
 	settle = 200 * time.Millisecond
 	// statsInterval is the interval of samples of CPU and memory, and the longest time between two lists.
 	statsInterval = 5 * time.Second
+	// whyInterval is the longest time between two explanations while no pod changes: they also change with time.
+	whyInterval = 15 * time.Second
+	// failureInterval is the time after which a request that has failed is repeated.
+	failureInterval = 5 * time.Second
 )
 
 // row is the line of a pod.
@@ -41,7 +45,7 @@ type row struct {
 type need int
 
 const (
-	failing need = iota // it is not ready, and not as requested
+	failing need = iota // it is not ready, and not as requested, or its file or its state needs a correction
 	noticed             // it is ready, and was restarted within the last hour
 	moving              // it starts or stops
 	well
@@ -56,6 +60,8 @@ func needOf(p *api.Pod, e *api.Explanation) need {
 			return failing
 		}
 		return moving
+	case e.NotUpdated != "", e.NotDurable != "", e.NotRemoved != "", refusedFile(p) && !e.Healthy:
+		return failing
 	case e.State == api.PodStateSucceeded, e.State == api.PodStateStopped:
 		return over
 	case e.State == api.PodStateStopping:
@@ -68,6 +74,13 @@ func needOf(p *api.Pod, e *api.Explanation) need {
 		return moving
 	}
 	return failing
+}
+
+// refusedFile reports whether the file of a pod has another definition than what runs, and does not only wait.
+func refusedFile(p *api.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool {
+		return c.Type == api.FileAccepted && c.Status == "False" && c.Reason != api.ReasonUpdatePending && c.Reason != api.ReasonRolloutUndone
+	})
 }
 
 // progressing reports whether a cause is a part of a start.
@@ -88,31 +101,58 @@ type list struct {
 
 // pods streams the list of pods.
 func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
-	out := newStream(w)
+	out, ctx := newStream(w), r.Context()
 	for {
-		err := s.watch(r.Context(), out)
-		if !errors.Is(err, api.ErrUnavailable) || out.send(lost{err.Error()}) != nil || reach(r.Context(), s.client) != nil {
+		err := s.watch(r, out)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errGone):
 			return // the page sends the request again
+		case errors.Is(err, api.ErrUnavailable):
+			if out.send(lost{err.Error()}) != nil || reach(ctx, s.client) != nil {
+				return
+			}
+		default:
+			if out.send(failed{err.Error()}) != nil || !pause(ctx, failureInterval) {
+				return
+			}
 		}
 	}
 }
 
-var errEnded = errors.Join(api.ErrUnavailable, errors.New("it has stopped"))
+var (
+	errEnded = errors.Join(api.ErrUnavailable, errors.New("it has stopped"))
+	errGone  = errors.New("the browser does not read")
+)
 
-// watch streams the list until an error.
-func (s *Server) watch(ctx context.Context, out *stream) error {
-	ctx, cancel := context.WithCancel(ctx)
+// watch streams the list until an error. The first value is sent when all pods are known.
+func (s *Server) watch(r *http.Request, out *stream) error {
+	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	changes, ended := make(chan api.PodChange), make(chan error, 1)
 	go func() { ended <- watchInto(ctx, s.client, changes) }()
+	type result struct {
+		*measurement
+		err error
+	}
+	results := make(chan result, 1)
 	pods := map[[2]string]*api.Pod{}
-	var stats api.StatsSummary
+	var changed time.Time // the newest change
+	listed, waiting, measuring := false, false, false
 	due := time.NewTimer(time.Hour)
 	due.Stop()
 	sample := time.NewTicker(statsInterval)
 	defer sample.Stop()
-	for waiting := false; ; {
-		measure := false
+	measure := func() {
+		measuring, waiting = true, false
+		since, now := changed, time.Now()
+		go func() {
+			m, err := s.rounds.measure(ctx, since, now)
+			results <- result{m, err}
+		}()
+	}
+	for {
 		select {
 		case err := <-ended:
 			return err
@@ -122,34 +162,35 @@ func (s *Server) watch(ctx context.Context, out *stream) error {
 			case api.Deleted:
 				delete(pods, id)
 			case api.Listed:
-				measure = true
+				listed = true
 			default:
 				pods[id] = &change.Object
 			}
-			if !measure {
-				if !waiting {
-					waiting = true
-					due.Reset(settle)
-				}
-				continue
+			if changed = time.Now(); change.Type == api.Listed {
+				measure()
+			} else if listed && !waiting {
+				waiting = true
+				due.Reset(settle)
 			}
 		case <-sample.C:
-			measure = true
-		case <-due.C:
-			waiting = false
-		}
-		if measure {
-			var err error
-			if stats, err = s.client.Stats(ctx); err != nil {
-				return err
+			if listed && !measuring {
+				measure()
 			}
-		}
-		explained, err := s.client.WhyAll(ctx, 0)
-		if err != nil {
-			return err
-		}
-		if err := out.send(list{rows(pods, stats.Pods, explained.Items, time.Now())}); err != nil {
-			return err
+		case <-due.C:
+			if waiting && !measuring {
+				measure()
+			}
+		case m := <-results:
+			if m.err != nil {
+				return m.err
+			}
+			measuring = false
+			if waiting {
+				due.Reset(settle)
+			}
+			if err := out.send(list{rows(pods, m.stats, m.why, localTime(r))}); err != nil {
+				return errors.Join(errGone, err)
+			}
 		}
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -36,7 +38,7 @@ const (
 )
 
 // ErrIdle is the error of [Server.Serve] if no page was open for [IdleTimeout].
-var ErrIdle = fmt.Errorf("no page was open for %v", IdleTimeout)
+var ErrIdle = fmt.Errorf("no page was open for %.0f minutes", IdleTimeout.Minutes())
 
 // Server is the server of the page.
 type Server struct {
@@ -45,6 +47,7 @@ type Server struct {
 	listen net.Listener
 	mux    *http.ServeMux
 	idle   time.Duration
+	rounds measurer
 
 	mu   sync.Mutex
 	open int       // requests with the key in progress
@@ -66,6 +69,7 @@ func Listen(ctx context.Context, c *client.Client, address netip.AddrPort) (*Ser
 
 func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server {
 	s := &Server{client: c, guard: newGuard(address), listen: l, mux: http.NewServeMux(), idle: IdleTimeout, seen: time.Now()}
+	s.rounds = measurer{daemon: c, lock: make(chan struct{}, 1)}
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // the name is a constant
@@ -93,6 +97,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	h := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    log.New(io.Discard, "", 0), // everybody on the host can cause these errors
 	}
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(netutil.LimitListener(s.listen, maxConnections)) }()
@@ -120,13 +125,25 @@ func (s *Server) isIdle(now time.Time) bool {
 
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	controller := http.NewResponseController(w)
+	if r.ContentLength != 0 { // a ReadTimeout of the server would end streams too
+		_ = controller.SetReadDeadline(time.Now().Add(headerTimeout)) // the connection is closed if that fails
+	}
+	known := s.guard.has(r)
+	if !known { // other users of the host keep no connection
+		w.Header().Set("Connection", "close")
+	}
 	if !s.guard.check(w, r) {
 		return
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(requestTimeout)) // the connection is closed if that fails
+	_ = controller.SetWriteDeadline(time.Now().Add(requestTimeout)) // the connection is closed if that fails
 	if strings.HasPrefix(r.URL.Path, "/api/") {
-		if !s.guard.has(r) {
+		if !known {
 			refuse(w, http.StatusUnauthorized, "open the URL that podstead ui has printed")
+			return
+		}
+		if _, err := zoneOf(r); err != nil {
+			refuse(w, http.StatusBadRequest, zoneHeader+": "+err.Error())
 			return
 		}
 		s.count(1)

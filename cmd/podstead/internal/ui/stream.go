@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -20,12 +19,16 @@ func newStream(w http.ResponseWriter) *stream {
 	return &stream{w, http.NewResponseController(w)}
 }
 
-// send sends a value. It blocks while the browser does not read, up to [writeTimeout].
+// send sends a value, with escaped hidden characters. It blocks while the browser does not read, up to [writeTimeout].
 func (s *stream) send(v any) error {
 	if err := s.controller.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	if err := json.NewEncoder(s.w).Encode(v); err != nil {
+	text, err := escaped(v)
+	if err != nil {
+		return err
+	}
+	if _, err := s.w.Write(append(text, '\n')); err != nil {
 		return err
 	}
 	return s.controller.Flush()
@@ -36,8 +39,25 @@ type lost struct {
 	Lost string `json:"lost"` // the error
 }
 
+// failed is the value of a stream for an error of a daemon that responds. The request is repeated.
+type failed struct {
+	Failed string `json:"failed"` // the error
+}
+
 // retryInterval is the interval of attempts to reach the daemon.
 const retryInterval = 500 * time.Millisecond
+
+// pause waits, and reports whether the context is still active.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 // reach returns when the daemon responds or the context ends. It starts no daemon.
 func reach(ctx context.Context, c *client.Client) error {

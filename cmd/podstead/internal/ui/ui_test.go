@@ -175,6 +175,11 @@ func TestPods(t *testing.T) {
 func TestNeed(t *testing.T) {
 	t.Parallel()
 	pending := api.Pod{Metadata: api.Metadata{UID: "u"}, Status: api.PodStatus{Phase: api.PhasePending}}
+	withFile := func(reason api.Reason) api.Pod {
+		p := pending
+		p.Status.Conditions = []api.Condition{{Type: api.FileAccepted, Status: "False", Reason: reason}}
+		return p
+	}
 	because := func(state api.PodState, kind api.CauseKind) *api.Explanation {
 		return &api.Explanation{State: state, Cause: &api.Cause{Kind: kind}}
 	}
@@ -189,6 +194,12 @@ func TestNeed(t *testing.T) {
 		"pull failed":              {pending, because(api.PodStateNotReady, api.CauseImageFailed), failing},
 		"ready":                    {pending, &api.Explanation{State: api.PodStateReady, Healthy: true}, well},
 		"ready after a restart":    {pending, &api.Explanation{State: api.PodStateReady}, noticed},
+		"ready, volumes are old":   {pending, &api.Explanation{State: api.PodStateReady, NotUpdated: "x"}, failing},
+		"ready, not saved":         {pending, &api.Explanation{State: api.PodStateReady, NotDurable: "x"}, failing},
+		"stopped, not removed":     {pending, &api.Explanation{State: api.PodStateStopped, NotRemoved: "x"}, failing},
+		"ready, the file is not":   {withFile(api.ReasonInvalidFile), &api.Explanation{State: api.PodStateReady}, failing},
+		"ready, an update waits":   {withFile(api.ReasonUpdatePending), &api.Explanation{State: api.PodStateReady}, noticed},
+		"ready, rollout undone":    {withFile(api.ReasonRolloutUndone), &api.Explanation{State: api.PodStateReady, Healthy: true}, well},
 		"stopping":                 {pending, &api.Explanation{State: api.PodStateStopping}, moving},
 		"stopped":                  {pending, &api.Explanation{State: api.PodStateStopped, Healthy: true}, over},
 		"succeeded":                {pending, &api.Explanation{State: api.PodStateSucceeded, Healthy: true}, over},
@@ -248,6 +259,7 @@ func TestPod(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{
+		"/api/pod?name=..": http.StatusNotFound, "/api/pod": http.StatusNotFound, "/api/timeline?name=.": http.StatusNotFound,
 		"/api/pod?name=none": http.StatusNotFound, "/api/timeline?name=none": http.StatusNotFound,
 		"/api/timeline?name=crash&last=x": http.StatusBadRequest, "/api/timeline?name=crash&last=-1h": http.StatusBadRequest,
 		"/timeline.css": http.StatusOK,

@@ -13,14 +13,21 @@ export class Refused extends Error {
 export async function enter() {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token) return;
-  history.replaceState(null, "", "/#/");
   const response = await fetch("/enter", { method: "POST", body: JSON.stringify({ token }) });
-  if (response.ok) localStorage.setItem(keyName, (await response.json()).key);
+  history.replaceState(null, "", "/#/");
+  const body = await response.json();
+  if (!response.ok) throw new Refused(response.status, body.error);
+  localStorage.setItem(keyName, body.key);
 }
 
+// In texts of podstead ui, times are in the time zone of the browser: minutes east of UTC.
+const headers = () => ({
+  "Podstead-Key": localStorage.getItem(keyName) ?? "",
+  "Podstead-Zone": `${-new Date().getTimezoneOffset()}`,
+});
+
 export async function request(path, signal) {
-  const headers = { "Podstead-Key": localStorage.getItem(keyName) ?? "" };
-  const response = await fetch(path, { headers, signal });
+  const response = await fetch(path, { headers: headers(), signal });
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
   throw new Refused(response.status, body.error ?? response.statusText);
@@ -33,44 +40,89 @@ export function getImage(path, signal) {
   return new Promise((resolve, reject) => {
     const r = new XMLHttpRequest();
     r.open("GET", path);
-    r.setRequestHeader("Podstead-Key", localStorage.getItem(keyName) ?? "");
+    for (const [name, value] of Object.entries(headers())) r.setRequestHeader(name, value);
     r.responseType = "document";
     r.onload = () =>
       r.status === 200 && r.responseXML ? resolve(r.responseXML.documentElement) : reject(new Refused(r.status, "no timeline"));
     r.onerror = () => reject(new Error("no connection"));
     r.onabort = () => reject(new DOMException("aborted", "AbortError"));
-    signal.addEventListener("abort", () => r.abort());
+    const abort = () => r.abort();
+    signal.addEventListener("abort", abort);
+    r.onloadend = () => signal.removeEventListener("abort", abort);
     r.send();
   });
 }
 
 export const pause = (ms, signal) =>
   new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
   });
 
-// stream passes the values of a stream on until the signal, and opens it again when it ends. An error is a value {gone: error}. Without a
-// path, the function path returns the next one.
-export async function stream(path, signal, receive) {
-  for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 10000)) {
-    try {
-      const response = await request(path, signal);
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      for (let rest = ""; ;) {
-        const { value, done } = await reader.read();
-        if (done) break;
-        wait = 500;
-        const lines = (rest + value).split("\n");
-        rest = lines.pop();
-        for (const line of lines) if (!signal.aborted && receive(JSON.parse(line)) === false) return;
-      }
-      if (!signal.aborted) receive({ gone: new Error("the connection was lost") });
-    } catch (error) {
-      if (signal.aborted) return;
-      receive({ gone: error });
-      if (error.status === 401) return;
+// values yields the values of a stream until it ends.
+async function* values(path, signal) {
+  const response = await request(path, signal);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (let rest = ""; ;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) yield JSON.parse(line);
     }
+  } finally {
+    reader.cancel().catch(() => {}); // it has failed, or the response ends
+  }
+}
+
+// stream passes the values of a stream on until the signal or until receive returns false, and opens it again when it ends. An error is a
+// value {gone: error}.
+export async function stream(path, signal, receive) {
+  const pass = (value) => {
+    try {
+      return receive(value);
+    } catch (error) {
+      reportError(error); // the connection is not lost
+    }
+  };
+  for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 10000)) {
+    let gone = new Error("the connection was lost");
+    try {
+      for await (const value of values(path, signal)) {
+        if (signal.aborted || pass(value) === false) return;
+        wait = 500;
+      }
+    } catch (error) {
+      gone = error;
+    }
+    if (signal.aborted) return;
+    pass({ gone });
+    if (gone.status === 401) return;
     await pause(wait, signal);
   }
+}
+
+// repeat calls load, and again some time after it has returned or wake was called, until the signal. It returns wake.
+export function repeat(load, ms, signal) {
+  let due = false,
+    awake = () => {};
+  (async () => {
+    while (!signal.aborted) {
+      due = false;
+      await load(signal);
+      if (!due) await Promise.race([pause(ms, signal), new Promise((resolve) => (awake = resolve))]);
+      if (due) await pause(300, signal); // further changes
+    }
+  })();
+  return () => {
+    due = true;
+    awake();
+  };
 }

@@ -10,6 +10,7 @@ import { podsView } from "/pods.js";
 const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 const announcer = document.getElementById("announcer");
+const problem = document.getElementById("problem");
 
 // A page that is hidden asks nothing, but tells podstead ui that it is open.
 const aliveInterval = 5 * 60 * 1000;
@@ -18,16 +19,26 @@ const state = { pods: null }; // null: not known yet
 let view = null; // with element, and optionally title, update(pods) and start(signal)
 let opened = null; // the AbortController of the view
 let following = null; // that of the list
+let closed = false; // podstead ui has refused the key
 
 function showConnection(name, text) {
   connection.dataset.state = name;
   setText(connection, text);
 }
 
+// decode returns the parts of a path. A path that is not valid has none.
+function decode(path) {
+  try {
+    return path.split("/").map(decodeURIComponent);
+  } catch {
+    return [];
+  }
+}
+
 function open() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  if (location.hash === "#main") return main.focus();
-  const [name, argument] = path.split("/").map(decodeURIComponent);
+  if (location.hash === "#main" && view) return main.focus();
+  const [name, argument] = decode(path);
   const parameters = new URLSearchParams(query ?? "");
   opened?.abort();
   if (name === "pod" && argument) view = podView(argument);
@@ -46,6 +57,7 @@ function open() {
 }
 
 function start() {
+  opened?.abort();
   opened = new AbortController();
   if (state.pods) view.update?.(state.pods);
   if (!document.hidden) view.start?.(opened.signal);
@@ -65,6 +77,7 @@ function announce(before, now) {
 
 function receive(value) {
   if (value.gone instanceof Refused && value.gone.status === 401) {
+    closed = true;
     opened?.abort();
     showConnection("gone", "Signed out");
     main.replaceChildren(
@@ -83,29 +96,23 @@ function receive(value) {
     );
   } else if (value.gone) showConnection("gone", "podstead ui does not respond");
   else if (value.lost) showConnection("lost", "Daemon unavailable, reconnecting");
+  else if (value.failed) showConnection("lost", value.failed);
   else {
     showConnection("live", "Live");
     announce(state.pods, value.pods);
     state.pods = value.pods;
-    view.update?.(value.pods);
+    if (!closed) return view.update?.(value.pods);
+    closed = false;
+    open();
   }
 }
 
 function follow() {
+  following?.abort();
+  if (document.hidden) return;
   following = new AbortController();
   stream("/api/pods", following.signal, receive);
 }
-
-document.addEventListener("visibilitychange", () => {
-  if (document.hidden) {
-    following.abort();
-    opened.abort();
-  } else {
-    showConnection("connecting", "Connecting");
-    follow();
-    start();
-  }
-});
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -122,8 +129,21 @@ document.addEventListener("keydown", (event) => {
   } else view.key?.(event);
 });
 
-await enter();
-addEventListener("hashchange", open);
+await enter().catch((error) => {
+  problem.hidden = false;
+  setText(problem, `The URL could not be opened: ${error.message}`);
+});
 open();
 follow();
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#token=")) location.reload(); // another URL of podstead ui
+  else if (closed) follow();
+  else open();
+});
+document.addEventListener("visibilitychange", () => {
+  follow();
+  if (document.hidden) return opened.abort();
+  showConnection("connecting", "Connecting");
+  if (!closed) start();
+});
 setInterval(() => document.hidden && get("/api/alive").catch(() => {}), aliveInterval);

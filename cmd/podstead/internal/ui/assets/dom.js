@@ -54,12 +54,35 @@ export function clock(time) {
   return t.toDateString() === new Date().toDateString() ? time24 : `${t.toLocaleDateString("en-CA")} ${time24}`;
 }
 
+// zone names the time zone of the browser, which all times have.
+export function zone() {
+  const minutes = -new Date().getTimezoneOffset(),
+    two = (n) => `${Math.floor(n)}`.padStart(2, "0");
+  return `UTC${minutes < 0 ? "-" : "+"}${two(Math.abs(minutes) / 60)}:${two(Math.abs(minutes) % 60)}`;
+}
+
+// renderer returns a function that shows a value only if it is another one than before, so that the focus and open details stay.
+export function renderer(show) {
+  let before;
+  return (value) => {
+    const text = JSON.stringify(value);
+    if (text !== before) show(value);
+    before = text;
+  };
+}
+
+// isName reports whether a pod can have a name (RFC 1123). Only such names may be in commands for a shell.
+export const isName = (name) =>
+  name.length <= 253 && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/.test(name);
+
 // command shows the command that prints the same in a terminal. A click copies it.
 export function command(text) {
   const copy = h("button", { type: "button", class: "copy", "aria-label": `Copy the command ${text}` }, "Copy");
   copy.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(text);
-    copy.textContent = "Copied";
+    copy.textContent = await navigator.clipboard.writeText(text).then(
+      () => "Copied",
+      () => "Not copied",
+    );
     setTimeout(() => (copy.textContent = "Copy"), 1500);
   });
   return h("p", { class: "command" }, h("span", { class: "label" }, "In a terminal"), h("code", null, text), copy);

@@ -1,7 +1,7 @@
 // Logs of pods, merged by time.
 
 import { stream } from "/api.js";
-import { clock, command, h, heading, logLink, setText } from "/dom.js";
+import { clock, command, h, heading, isName, logLink, setText, zone } from "/dom.js";
 
 const maxLines = 5000; // that are kept
 const colours = 6;
@@ -94,7 +94,11 @@ export function logsView(selected) {
       ),
       choice,
       output,
-      selected.map((name) => command(`podstead logs ${name} --tail 200 --follow`)).slice(0, 3),
+      h("p", { class: "note" }, `Times are in ${zone()}.`),
+      selected
+        .filter(isName)
+        .slice(0, 3)
+        .map((name) => command(`podstead logs ${name} --tail 200 --follow`)),
     ),
     update(pods) {
       const list = pods.filter((pod) => pod.uid).map((pod) => pod.name);

@@ -1,7 +1,7 @@
 // A pod: why it is in its state, its timeline, its last exits and its events.
 
-import { get, getImage } from "/api.js";
-import { clock, command, h, heading, logLink, setText } from "/dom.js";
+import { get, getImage, repeat } from "/api.js";
+import { bytes, clock, command, h, heading, isName, logLink, renderer, setText, zone } from "/dom.js";
 
 const refreshInterval = 15000;
 const maxRows = 200; // of the table of events
@@ -10,7 +10,9 @@ const maxCauses = 5; // that are shown at first
 export function podView(name) {
   const state = h("span", { class: "pill" });
   const error = h("p", { class: "notice", role: "alert", hidden: true });
-  const why = h("div"),
+  const headline = h("div"),
+    containers = h("ul", { class: "containers" }),
+    causes = h("div"),
     exits = h("div"),
     rows = h("tbody"),
     more = h("p", { class: "note" });
@@ -39,9 +41,10 @@ export function podView(name) {
   let events = [],
     bySeq = new Map(),
     selected = null,
-    due = false,
-    last = "",
+    last = null,
+    wake = null,
     signal = null;
+  const own = (text) => (isName(name) ? command(text) : "");
 
   // chain returns an event and those that led to it, the newest first, without steps that explain nothing.
   function chain(event) {
@@ -78,53 +81,62 @@ export function podView(name) {
     state.dataset.healthy = pod.healthy;
     const newest = events.findLast((e) => e.type === "Warning" && e.cause) ?? events.findLast((e) => e.type === "Warning");
     const notes = [pod.file, pod.escalation, pod.notUpdated, pod.notDurable, pod.notRemoved].filter(Boolean);
-    why.replaceChildren(
-      h("p", { class: "headline" }, pod.text),
-      pod.cause?.hint ? h("p", { class: "hint" }, pod.cause.hint) : "",
-      ...notes.map((text) => h("p", { class: "hint" }, text)),
-      h(
-        "ul",
-        { class: "containers" },
-        (pod.containers ?? []).map((c) =>
-          h(
-            "li",
-            { class: c.ready || c.state === "Completed" ? "good" : "bad" },
-            h("b", null, c.name),
-            c.role === "container" ? "" : h("span", { class: "note" }, ` ${c.role}`),
-            ": ",
-            c.text,
-            c.cause?.text && !c.restartCauses?.length && !pod.text.includes(c.cause.text)
-              ? h("p", { class: "note" }, c.cause.text)
-              : "",
-            (c.restartCauses ?? [])
-              .slice(0, 5)
-              .map((r) =>
-                h(
-                  "p",
-                  { class: "note" },
-                  `${r.count} ${r.count === 1 ? "restart" : "restarts"}, the last at ${clock(r.last)}: ${r.cause.text}`,
-                ),
-              ),
-            (c.probes ?? []).map((p) =>
+    showHeadline([pod.text, pod.cause?.hint, ...notes]);
+    showContainers({ text: pod.text, list: pod.containers ?? [] });
+    showCauses(newest && !pod.healthy ? chain(newest) : []);
+  }
+
+  const showHeadline = renderer(([text, ...hints]) =>
+    headline.replaceChildren(
+      h("p", { class: "headline" }, text),
+      ...hints.filter(Boolean).map((hint) => h("p", { class: "hint" }, hint)),
+    ),
+  );
+
+  const showCauses = renderer((list) =>
+    causes.replaceChildren(...(list.length ? [h("h3", null, "Chain of causes"), chainList(list[0])] : [])),
+  );
+
+  const showContainers = renderer(({ text, list }) =>
+    containers.replaceChildren(
+      ...list.map((c) =>
+        h(
+          "li",
+          { class: c.ready || c.state === "Completed" ? "good" : "bad" },
+          h("b", null, c.name),
+          c.role === "container" ? "" : h("span", { class: "note" }, ` ${c.role}`),
+          ": ",
+          c.text,
+          c.cause?.text && !c.restartCauses?.length && !text.includes(c.cause.text)
+            ? h("p", { class: "note" }, c.cause.text)
+            : "",
+          (c.restartCauses ?? [])
+            .slice(0, 5)
+            .map((r) =>
               h(
                 "p",
                 { class: "note" },
-                `${p.probe} probe: `,
-                h("span", { class: `probe ${p.outcome}` }, p.outcome),
-                ` at ${clock(p.time)}`,
+                `${r.count} ${r.count === 1 ? "restart" : "restarts"}, the last at ${clock(r.last)}: ${r.cause.text}`,
               ),
+            ),
+          (c.probes ?? []).map((p) =>
+            h(
+              "p",
+              { class: "note" },
+              `${p.probe} probe: `,
+              h("span", { class: `probe ${p.outcome}` }, p.outcome),
+              ` at ${clock(p.time)}`,
             ),
           ),
         ),
       ),
-      newest && !pod.healthy ? h("div", null, h("h3", null, "Chain of causes"), chainList(newest)) : "",
-    );
-  }
+    ),
+  );
 
-  function showExits(pod) {
+  const showExits = renderer((list) =>
     exits.replaceChildren(
-      ...(pod.exits.length
-        ? pod.exits.map((x) =>
+      ...(list.length
+        ? list.map((x) =>
             h(
               "article",
               { class: "exit" },
@@ -138,10 +150,10 @@ export function podView(name) {
                 x.exit.meaning ? [h("dt", null, "Meaning"), h("dd", null, x.exit.meaning)] : "",
                 x.exit.finishedAt ? [h("dt", null, "Exited"), h("dd", null, clock(x.exit.finishedAt))] : "",
                 x.evidence.memoryLimitBytes
-                  ? [h("dt", null, "Memory limit"), h("dd", null, `${x.evidence.memoryLimitBytes >> 20} MiB`)]
+                  ? [h("dt", null, "Memory limit"), h("dd", null, bytes(x.evidence.memoryLimitBytes))]
                   : "",
                 x.evidence.memoryPeakBytes
-                  ? [h("dt", null, "Memory peak"), h("dd", null, `${x.evidence.memoryPeakBytes >> 20} MiB`)]
+                  ? [h("dt", null, "Memory peak"), h("dd", null, bytes(x.evidence.memoryPeakBytes))]
                   : "",
                 x.evidence.terminationMessage ? [h("dt", null, "Message"), h("dd", null, x.evidence.terminationMessage)] : "",
                 x.evidence.probeOutput
@@ -154,17 +166,17 @@ export function podView(name) {
                     { tabindex: "0", role: "region", "aria-label": `Last log lines of ${x.container}` },
                     x.evidence.log.join("\n"),
                   )
-                : h("p", { class: "note" }, "The run has written nothing."),
-              command(x.command),
+                : h("p", { class: "note" }, x.error ? `The log cannot be read: ${x.error}` : "The run has written nothing."),
+              x.command ? command(x.command) : "",
             ),
           )
         : [h("p", { class: "note" }, "No container has exited.")]),
-    );
-  }
+    ),
+  );
 
-  function showEvents() {
+  const showEvents = renderer((list) => {
     rows.replaceChildren(
-      ...events
+      ...list
         .slice(-maxRows)
         .reverse()
         .map((e) =>
@@ -178,13 +190,15 @@ export function podView(name) {
           ),
         ),
     );
-    setText(more, events.length > maxRows ? `${events.length - maxRows} older events are not shown.` : "");
-  }
+    setText(more, list.length > maxRows ? `${list.length - maxRows} older events are not shown.` : "");
+  });
 
   // shapes are what can be selected, in the order of time.
   const shapes = () => [...picture.querySelectorAll("[data-from]")].sort((a, b) => a.dataset.from - b.dataset.from);
-  const identity = (shape) =>
-    `${shape.dataset.from} ${shape.dataset.lane} ${shape.getAttribute("class")} ${shape.getAttribute("fill")}`;
+  const identity = (shape) => {
+    const classes = [...shape.classList].filter((name) => name !== "selected").join(" ");
+    return `${shape.dataset.from} ${shape.dataset.lane} ${classes} ${shape.getAttribute("fill")}`;
+  };
 
   function choose(shape) {
     picture.querySelector(".selected")?.classList.remove("selected");
@@ -228,7 +242,9 @@ export function podView(name) {
   });
 
   async function draw() {
-    const svg = await getImage(`/api/timeline?name=${encodeURIComponent(name)}&last=${range.value}`, signal);
+    const wanted = range.value;
+    const svg = await getImage(`/api/timeline?name=${encodeURIComponent(name)}&last=${wanted}`, signal);
+    if (range.value !== wanted) return; // another request is in progress
     const place = picture.scrollLeft;
     picture.replaceChildren(document.adoptNode(svg));
     picture.scrollLeft = place;
@@ -238,30 +254,21 @@ export function podView(name) {
         ?.classList.add("selected");
   }
 
-  async function load() {
+  async function load(mine) {
     try {
-      const pod = await get(`/api/pod?name=${encodeURIComponent(name)}`, signal);
+      const pod = await get(`/api/pod?name=${encodeURIComponent(name)}`, mine);
       events = pod.events;
       bySeq = new Map(events.map((e) => [e.seq, e]));
       showWhy(pod);
-      showExits(pod);
-      showEvents();
+      showExits(pod.exits);
+      showEvents(events);
       await draw();
       error.hidden = true;
     } catch (e) {
-      if (signal.aborted) return;
+      if (mine.aborted) return;
       error.hidden = false;
       setText(error, e.message);
     }
-  }
-
-  async function refresh() {
-    if (due || !signal || signal.aborted) return;
-    due = true;
-    const mine = signal;
-    await new Promise((resolve) => setTimeout(resolve, 300));
-    due = false;
-    if (!mine.aborted) await load();
   }
 
   range.addEventListener("change", () => draw().catch(() => {}));
@@ -279,14 +286,14 @@ export function podView(name) {
         h("a", { class: "button", href: logLink([name]) }, "Follow logs"),
       ),
       error,
-      h("section", { "aria-labelledby": "why" }, h("h2", { id: "why" }, "Why"), why, command(`podstead why ${name}`)),
+      h("section", { "aria-labelledby": "why" }, h("h2", { id: "why" }, "Why"), headline, containers, causes, own(`podstead why ${name}`)),
       h(
         "section",
         { "aria-labelledby": "timeline" },
         h("div", { class: "bar" }, h("h2", { id: "timeline" }, "Timeline"), h("span", { class: "gap" }), range),
         picture,
         chosen,
-        command(`podstead why ${name} -o svg > ${name}.svg`),
+        own(`podstead why ${name} -o svg > ${name}.svg`),
       ),
       h("section", { "aria-labelledby": "exits" }, h("h2", { id: "exits" }, "Last exit"), exits),
       h(
@@ -305,28 +312,26 @@ export function podView(name) {
               h(
                 "tr",
                 null,
-                ["Time", "Reason", "Container", "Message"].map((title) => h("th", { scope: "col" }, title)),
+                [`Time (${zone()})`, "Reason", "Container", "Message"].map((title) => h("th", { scope: "col" }, title)),
               ),
             ),
             rows,
           ),
         ),
         more,
-        command(`podstead events ${name}`),
+        own(`podstead events ${name}`),
       ),
     ),
     // The list changes when something happens to the pod.
     update(pods) {
       const pod = pods.find((p) => p.name === name);
       const now = pod ? [pod.uid, pod.status, pod.ready, pod.restarts, pod.need].join() : "";
-      if (now !== last) refresh();
+      if (last !== null && now !== last) wake?.();
       last = now;
     },
     start(s) {
       signal = s;
-      load();
-      const timer = setInterval(load, refreshInterval);
-      signal.addEventListener("abort", () => clearInterval(timer));
+      wake = repeat(load, refreshInterval, s);
     },
   };
 }

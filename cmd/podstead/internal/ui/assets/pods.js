@@ -3,6 +3,7 @@
 import { age, bytes, command, h, heading, logLink, podLink, setAttribute, setText, since } from "/dom.js";
 
 const columns = ["Pod", "State", "Ready", "Restarts", "CPU", "Memory", "Age"];
+const maxLogs = 20; // pods whose logs can be merged
 const needs = ["failing", "noticed", "moving", "well", "over"];
 
 // A line keeps its elements while it is shown, so that the focus stays.
@@ -93,8 +94,8 @@ export function podsView() {
   function select() {
     const selected = [...lines.values()].filter((l) => l.check.checked).map((l) => l.check.value);
     logs.hidden = selected.length === 0;
-    logs.href = logLink(selected);
-    setText(logs, `Logs of ${selected.length} selected`);
+    setAttribute(logs, "href", selected.length > maxLogs ? null : logLink(selected));
+    setText(logs, selected.length > maxLogs ? `Logs: select at most ${maxLogs} pods` : `Logs of ${selected.length} selected`);
   }
 
   const table = h(
