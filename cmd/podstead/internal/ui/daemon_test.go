@@ -105,11 +105,13 @@ func TestExits(t *testing.T) {
 	container := func(name string, state api.ExplainedContainerState) api.ExplainedContainer {
 		return api.ExplainedContainer{Name: name, State: state, LastExit: &api.ContainerExit{Code: 0}}
 	}
+	waiting := container("waiting", api.ContainerWaiting)
+	waiting.Reason, waiting.WillRestart, waiting.Next = "CrashLoopBackOff", true, time.Now().Add(time.Minute)
 	s := newSite(t, fakeDaemon(t, map[string]http.HandlerFunc{
 		"GET /v1/pods/{name}/why": sends(api.Explanation{
 			Pod: "web", UID: "u", State: api.PodStateNotReady, Cause: &api.Cause{Hint: "a\u202eb\nc"},
 			Containers: []api.ExplainedContainer{
-				container("waiting", api.ContainerWaiting), container("unknown", api.ContainerUnknown),
+				waiting, container("unknown", api.ContainerUnknown),
 				container("completed", api.ContainerCompleted), container("restarting", api.ContainerRestarting),
 				container("x;y", api.ContainerRunning), container("broken", api.ContainerFailed),
 			},
@@ -125,13 +127,16 @@ func TestExits(t *testing.T) {
 			sends(api.OutputRecord{Line: l})(w, r)
 		},
 	}))
-	code, _, body := s.do(s.request(http.MethodGet, "/api/pod?name=web", ""))
+	code, _, body := s.do(s.request(http.MethodGet, "/api/pod?name=web", "", with(zoneHeader, "765")))
 	var d detail
 	if err := json.Unmarshal([]byte(body), &d); err != nil || code != http.StatusOK || len(d.Exits) != 6 {
 		t.Fatalf("%v, status %d: %s", err, code, body)
 	}
 	if want := `a\u202eb` + "\nc"; d.Cause.Hint != want {
 		t.Errorf("hint %q, want %q", d.Cause.Hint, want)
+	}
+	if next := waiting.Next.In(time.FixedZone("", 765*60)).Format(time.TimeOnly); !strings.Contains(d.Containers[0].Text, next) {
+		t.Errorf("text %q, want the time %s", d.Containers[0].Text, next)
 	}
 	for i, want := range []struct{ log, command, err string }{
 		{log: "previous", command: "podstead logs web -c waiting --previous --tail 20"},
