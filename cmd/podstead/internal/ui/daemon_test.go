@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"os"
@@ -38,7 +39,11 @@ func fakeDaemon(t *testing.T, routes map[string]http.HandlerFunc) *client.Client
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: testTimeout}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	t.Cleanup(func() { _ = server.Close(); <-served })
+	t.Cleanup(func() {
+		if err := errors.Join(server.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 	c := client.New(socket, "podstead ui")
 	t.Cleanup(c.Close)
 	return c
@@ -80,11 +85,12 @@ func TestFirstList(t *testing.T) {
 		"GET /v1/why":   sends(api.ExplanationList{}),
 		"GET /v1/stats": sends(api.StatsSummary{}),
 	}))
-	var got []string
-	values(s, "/api/pods", func(v struct {
+	type either struct {
 		list
 		failed
-	}) bool {
+	}
+	var got []string
+	values(s, "/api/pods", func(v either) bool {
 		if v.Failed != "" {
 			got = append(got, v.Failed)
 		}
