@@ -104,8 +104,8 @@ func TestFirstList(t *testing.T) {
 	}
 }
 
-// TestExits checks that last exits have the log of the run that exited, cut and without hidden characters, and no command for a name that is
-// not valid. An error of a log is a part of the answer.
+// TestExits checks that last exits have the log of the run that exited, cut and without hidden characters, and no command for a name that
+// is not valid. An error of a log is a part of the answer.
 func TestExits(t *testing.T) {
 	t.Parallel()
 	container := func(name string, state api.ExplainedContainerState) api.ExplainedContainer {
@@ -205,8 +205,9 @@ func TestMeasurer(t *testing.T) {
 		for range cap(shared) { // at 5s, takes 1s
 			go func() { shared <- measure() }()
 		}
-		if a, b, c := <-shared, <-shared, <-shared; a.explained != b.explained || b.explained != c.explained || a.explained.Before(changed) {
-			t.Errorf("explained at %v, %v, %v", a.explained, b.explained, c.explained)
+		a, b, c := (<-shared).explained, (<-shared).explained, (<-shared).explained
+		if a != b || b != c || a.Before(changed) {
+			t.Errorf("explained at %v, %v, %v", a, b, c)
 		}
 		measure() // at 10s, nothing has changed
 		time.Sleep(time.Millisecond)
@@ -218,8 +219,9 @@ func TestMeasurer(t *testing.T) {
 		if _, err := m.measure(canceled, time.Now(), time.Now()); err == nil {
 			t.Error("no error after the stream has ended")
 		}
-		s := time.Second
-		if !slices.Equal(d.why, []time.Duration{0, 5 * s, 26 * s}) || !slices.Equal(d.stats, []time.Duration{0, 5 * s, 10 * s, 11 * s, 26 * s}) {
+		const s = time.Second
+		if !slices.Equal(d.why, []time.Duration{0, 5 * s, 26 * s}) ||
+			!slices.Equal(d.stats, []time.Duration{0, 5 * s, 10 * s, 11 * s, 26 * s}) {
 			t.Errorf("explanations at %v, samples at %v", d.why, d.stats)
 		}
 	})

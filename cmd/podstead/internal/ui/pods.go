@@ -79,7 +79,8 @@ func needOf(p *api.Pod, e *api.Explanation) need {
 // refusedFile reports whether the file of a pod has another definition than what runs, and does not only wait.
 func refusedFile(p *api.Pod) bool {
 	return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool {
-		return c.Type == api.FileAccepted && c.Status == "False" && c.Reason != api.ReasonUpdatePending && c.Reason != api.ReasonRolloutUndone
+		return c.Type == api.FileAccepted && c.Status == "False" &&
+			c.Reason != api.ReasonUpdatePending && c.Reason != api.ReasonRolloutUndone
 	})
 }
 
