@@ -151,7 +151,7 @@ func (s *Supervisor) release(h *heldPod) bool {
 
 func (h *heldPod) newer() bool { return h.snapshot.Status.Reason == lifecycle.ReasonNewerState }
 
-// nameTaken returns why a new pod cannot have its name, which the loop has; nil: the name is reserved for a pod that is being created.
+// nameTaken returns why a new pod cannot have its name, which the loop has. A nil loop is that of a pod that is being created.
 func nameTaken(l *loop, pod *spec.Pod) *NameTakenError {
 	if l == nil {
 		return &NameTakenError{Name: pod.Name, Holder: "it is being created"}

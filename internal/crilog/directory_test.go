@@ -61,6 +61,9 @@ func TestParentDirectory(t *testing.T) {
 	if _, err := walk("pod/c", false); err == nil || !strings.Contains(err.Error(), "must be absolute") {
 		t.Errorf("relative path: %v", err)
 	}
+	if _, err := OpenFeed(FeedOptions{Dir: t.TempDir(), Path: "0.log"}); err == nil || !strings.Contains(err.Error(), "must be absolute") {
+		t.Errorf("relative path of a log: %v", err)
+	}
 }
 
 // TestSwappedDirectory: while a directory of the path is exchanged with a link repeatedly, a log is never opened or created behind the

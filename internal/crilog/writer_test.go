@@ -18,6 +18,9 @@ func open(t testing.TB, path string, o Options) *writer {
 	w.now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("elsewhere", 3600)) }
 	t.Cleanup(func() {
 		w.stopCompression()
+		if w.limit != nil {
+			w.limit.cancel(w.now())
+		}
 		_ = w.closeFile()
 	})
 	return w

@@ -56,7 +56,7 @@ type ParameterType string
 
 // The types of parameters.
 const (
-	Boolean   ParameterType = "boolean"   // true or false; without a value, true
+	Boolean   ParameterType = "boolean"   // true or false; without a value true, or refused if something would be deleted
 	Integer   ParameterType = "integer"   // not negative
 	Text      ParameterType = "string"    //
 	Timestamp ParameterType = "date-time" // in RFC 3339

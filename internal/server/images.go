@@ -131,7 +131,7 @@ func (s *Server) removeImage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	force, err := flag(q, "force")
+	force, err := explicit(q, "force")
 	if err != nil {
 		return nil, err
 	}
@@ -140,11 +140,11 @@ func (s *Server) removeImage(r *http.Request) (any, error) {
 
 func (s *Server) pruneImages(r *http.Request) (any, error) {
 	q := r.URL.Query()
-	all, err := flag(q, "all")
+	all, err := explicit(q, "all")
 	if err != nil {
 		return nil, err
 	}
-	dryRun, err := flag(q, "dryRun")
+	dryRun, err := explicit(q, "dryRun")
 	if err != nil {
 		return nil, err
 	}
@@ -207,7 +207,7 @@ func (s *Server) pullImage(w http.ResponseWriter, r *http.Request) error {
 
 // importImages imports the archive in the body. The client may send it for any time as long as bytes arrive.
 func (s *Server) importImages(w http.ResponseWriter, r *http.Request) error {
-	used, err := flag(r.URL.Query(), "whileUsed")
+	used, err := explicit(r.URL.Query(), "whileUsed")
 	if err != nil {
 		return err
 	}

@@ -74,6 +74,22 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestEmptyFlags: a parameter whose value is empty does not make a request delete more.
+func TestEmptyFlags(t *testing.T) {
+	t.Parallel()
+	d, _ := newImageDaemon(t)
+	for _, request := range []string{
+		"DELETE /v1/images?name=a:1&force=", "POST /v1/images/prune?all=", "POST /v1/images/prune?dryRun=",
+		"POST /v1/images/import?whileUsed=",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		status, body := d.request(t, method, path, "")
+		if status != http.StatusBadRequest || !strings.Contains(body, "must be true or false") {
+			t.Errorf("%s: %d %s", request, status, body)
+		}
+	}
+}
+
 // TestPruneImagesPartially: a removal may take longer than other requests, and its error has what was removed.
 func TestPruneImagesPartially(t *testing.T) {
 	t.Parallel()

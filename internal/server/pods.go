@@ -288,6 +288,14 @@ func flag(q url.Values, name string) (bool, error) {
 	return v, nil
 }
 
+// explicit is [flag] for requests that delete or keep something: a parameter without a value, as of a variable that is not set, is refused.
+func explicit(q url.Values, name string) (bool, error) {
+	if q.Has(name) && q.Get(name) == "" {
+		return false, invalidField(name, "%s: must be true or false", name)
+	}
+	return flag(q, name)
+}
+
 // number reads a parameter that is a number, 0 if it is missing.
 func number(q url.Values, name string) (uint64, error) {
 	if !q.Has(name) {

@@ -31,7 +31,7 @@ func (s *Server) pruneSystem(r *http.Request) (any, error) {
 	var q api.SystemPrune
 	for name, field := range map[string]*bool{"all": &q.All, "volumes": &q.Volumes, "dryRun": &q.DryRun} {
 		var err error
-		if *field, err = flag(v, name); err != nil {
+		if *field, err = explicit(v, name); err != nil {
 			return nil, err
 		}
 	}

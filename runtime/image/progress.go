@@ -72,11 +72,11 @@ func (t *tracker) progress(ctx context.Context, cs content.Store) Progress {
 
 // report calls report at intervals until stop is called, which waits for a call in progress.
 func (t *tracker) report(ctx context.Context, cs content.Store, report func(Progress)) (stop func()) {
-	return atIntervals(ctx, func() { report(t.progress(ctx, cs)) })
+	return atIntervals(ctx, func(ctx context.Context) { report(t.progress(ctx, cs)) })
 }
 
-// atIntervals calls report at intervals until ctx is cancelled or stop is called, which waits for a call in progress.
-func atIntervals(ctx context.Context, report func()) (stop func()) {
+// atIntervals calls report at intervals until ctx is cancelled or stop is called, which cancels a call in progress and waits for it.
+func atIntervals(ctx context.Context, report func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var reporting sync.WaitGroup
 	reporting.Go(func() {
@@ -87,7 +87,7 @@ func atIntervals(ctx context.Context, report func()) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				report()
+				report(ctx)
 			}
 		}
 	})

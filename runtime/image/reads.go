@@ -56,7 +56,7 @@ func (s *reads) watch(ctx context.Context, records string, report func(Progress)
 		return func() {}
 	}
 	var reported *read
-	end := atIntervals(ctx, func() {
+	end := atIntervals(ctx, func(context.Context) {
 		s.mu.Lock()
 		c := s.archives[records]
 		s.mu.Unlock()

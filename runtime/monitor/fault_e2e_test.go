@@ -629,21 +629,25 @@ func TestFullState(t *testing.T) {
 	fill := filepath.Join(w.dir(), "fill")
 	f, err := os.Create(fill)
 	w.must(err)
-	for err == nil {
-		_, err = f.Write(make([]byte, 4<<10))
+	defer f.Close()
+	full := func() {
+		for err = nil; err == nil; {
+			_, err = f.Write(make([]byte, 4<<10))
+		}
 	}
-	w.must(f.Close())
+	full()
 	if err := w.probe(c.ID, patience); err == nil {
 		t.Error("ran a command without space for its record")
 	}
 	_, monitor := w.pids()
 	w.kill(monitor)
 	w.connect()
+	full() // a monitor removes files when it starts
 	w.must(unix.Kill(c.PID, unix.SIGKILL))
 	if s, err := w.client.State(w.ctx, c.ID); err == nil && s.Phase == Exited {
 		t.Errorf("state while the exit cannot be recorded: %+v", s)
 	}
-	w.must(os.Remove(fill))
+	w.must(errors.Join(f.Truncate(0), os.Remove(fill)))
 	if e := w.awaitExit(c.ID); e.Code != 137 || e.Unknown {
 		t.Errorf("exit %+v", e)
 	}

@@ -254,3 +254,24 @@ func TestHidden(t *testing.T) {
 		t.Errorf("%+v %v", back, err)
 	}
 }
+
+// TestOutcomesOnDisk: the words of outcomes are those of the files that earlier versions have written.
+func TestOutcomesOnDisk(t *testing.T) {
+	var h History
+	const text = `{"pod":"web","generations":[{"outcome":"Progressing"},{"outcome":"Ready"},{"outcome":"Failed"},` +
+		`{"outcome":"RolledBack"},{"outcome":"Superseded"}]}`
+	if err := json.Unmarshal([]byte(text), &h); err != nil {
+		t.Fatal(err)
+	}
+	want := []api.GenerationOutcome{
+		api.GenerationProgressing, api.GenerationReady, api.GenerationFailed, api.GenerationRolledBack, api.GenerationSuperseded,
+	}
+	for i, g := range h.Generations {
+		if g.Outcome != want[i] {
+			t.Errorf("outcome %q, want %q", g.Outcome, want[i])
+		}
+	}
+	if len(h.Generations) != len(want) {
+		t.Errorf("%d generations", len(h.Generations))
+	}
+}

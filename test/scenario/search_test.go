@@ -79,6 +79,9 @@ func (f *fixture) places() []place {
 	}, {
 		pattern: errorsOfRuntime, secrets: []string{"program"}, ok: enclosed, transient: true,
 		reason: "the OCI runtime reports a missing program here, until the container that failed to start is removed",
+	}, {
+		pattern: filepath.Join(filepath.Dir(errorsOfRuntime), "log", "stderr.spool"), secrets: []string{"program"}, ok: enclosed,
+		transient: true, reason: "the OCI runtime writes the same error to the container's standard error",
 	}}
 }
 
