@@ -12,8 +12,6 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/runtime/engine"
 )
 
 // bare is an OCI runtime with a container like ours, without anything else.
@@ -52,7 +50,7 @@ func (b *bare) with(ctx context.Context, program string) (*bare, error) {
 
 // newBare uses the OCI specification and the root file system of the container sleeper.
 func (o *own) newBare(ctx context.Context) (*bare, error) {
-	bundles, err := filepath.Glob(filepath.Join(o.opts.RunDir, "engine", "io.containerd.runtime.v2.task", engine.Namespace, "*"))
+	bundles, err := filepath.Glob(filepath.Join(o.opts.RunDir, "engine", "bundles", "*"))
 	if err != nil || len(bundles) != 1 {
 		return nil, fmt.Errorf("find the bundle of one container: %v, %w", bundles, err)
 	}
