@@ -46,7 +46,8 @@ Measure on your own host, as root:
 
 It waits until the host is quiet: a load average below 1. The figures are the results of one run on one host.
 
-Host: %s. Load average %s before the run and %s after it. Programs: %s.
+Host: %s. Load average %s before the run and %s after it.
+Programs: %s.
 
 `, r.machine, r.before, r.after, r.programs)
 	r.peers(&b)
