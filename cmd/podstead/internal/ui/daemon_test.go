@@ -217,7 +217,7 @@ func TestMeasurer(t *testing.T) {
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := m.measure(canceled, time.Now(), time.Now()); err == nil {
-			t.Error("no error after the stream has ended")
+			t.Error("no error after the stream")
 		}
 		const s = time.Second
 		if !slices.Equal(d.why, []time.Duration{0, 5 * s, 26 * s}) ||

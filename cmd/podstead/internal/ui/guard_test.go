@@ -312,7 +312,7 @@ func TestConnections(t *testing.T) {
 	transport := &http.Transport{DisableKeepAlives: true}
 	open := func(ctx context.Context) error {
 		r := s.request(http.MethodGet, "/api/pods", "")        //nolint:contextcheck // the next line sets it
-		answer, err := transport.RoundTrip(r.WithContext(ctx)) //nolint:bodyclose // the test closes it at its end
+		answer, err := transport.RoundTrip(r.WithContext(ctx)) //nolint:bodyclose // the test closes it
 		if err == nil {
 			bodies = append(bodies, answer.Body)
 		}

@@ -65,7 +65,7 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 			if err := m.follow(ctx, tail); err != nil && ctx.Err() == nil {
 				m.note(ctx, err.Error())
 			} else if err == nil {
-				m.note(ctx, "the log has ended")
+				m.note(ctx, "the log is complete")
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 	_ = sendLines(newStream(w), lines, ended) // the browser is gone
 }
 
-// sendLines sends lines in batches until all logs have ended.
+// sendLines sends lines in batches until all logs are complete.
 func sendLines(out *stream, lines <-chan line, ended <-chan struct{}) error {
 	if err := out.send(batch{[]line{}}); err != nil { // the page is connected
 		return err

@@ -43,7 +43,7 @@ export function logsView(selected) {
   function receive(value) {
     if (value.gone) return setText(note, value.gone.status >= 400 ? value.gone.message : "No connection, reconnecting");
     if (value.ended) {
-      setText(note, "All logs have ended.");
+      setText(note, "All logs are complete.");
       return false;
     }
     value.lines.forEach(add);
