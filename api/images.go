@@ -151,6 +151,8 @@ type PullProgress struct {
 	Total       int64 `json:"total"`
 	Layers      int   `json:"layers"` // complete ones
 	TotalLayers int   `json:"totalLayers"`
+	// Unpacking is true when everything is fetched. Done is then how much of the compressed layers was unpacked, and Total is their size.
+	Unpacking bool `json:"unpacking,omitempty"`
 }
 
 // PullUpdate is a value of the stream of a pull: a progress, an image or an error. The last one has the image or the error.

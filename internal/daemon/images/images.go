@@ -189,7 +189,9 @@ func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.
 		}
 	}
 	record, result, err := i.store.Pull(ctx, full, q.Platform, q.Policy, func(p image.Progress) {
-		progress(api.PullProgress{Done: p.Bytes, Total: p.TotalBytes, Layers: p.Layers, TotalLayers: p.TotalLayers})
+		progress(api.PullProgress{
+			Done: p.Bytes, Total: p.TotalBytes, Layers: p.Layers, TotalLayers: p.TotalLayers, Unpacking: p.Unpacking,
+		})
 	})
 	if err != nil {
 		return api.Image{}, false, failure("pull image", full, err)
