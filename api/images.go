@@ -75,6 +75,11 @@ type ImageDetail struct {
 	Config    ImageConfig       `json:"config"`
 	Layers    []ImageLayer      `json:"layers"`
 	History   []ImageHistory    `json:"history,omitempty"`
+	// Programs are the paths of the programs that the request names; empty: the image does not have it. It is missing if the image is not
+	// unpacked on this host.
+	Programs map[string]string `json:"programs,omitempty"`
+	// SearchPath has the directories in which containers of the image find programs, if the request names programs.
+	SearchPath []string `json:"searchPath,omitempty"`
 }
 
 // ImageConfig is what an image sets for its containers.

@@ -18,9 +18,9 @@ const (
 	importDelay = time.Second
 )
 
-// pullReports sends [pullProgress]: the first report of each archive, of the pull and of the unpacking for certain, later ones if there is room in the
-// mailbox. There are none if the image is present, and none of imports for the time importDelay. What comes too early is sent later unless
-// there is something newer: a registry that sends nothing more must not hide what it has sent.
+// pullReports sends [pullProgress]: the first report of each archive, of the pull and of the unpacking for certain, later ones if there is
+// room in the mailbox. There are none if the image is present, and none of imports for the time importDelay. What comes too early is sent
+// later unless there is something newer: a registry that sends nothing more must not hide what it has sent.
 type pullReports struct {
 	ctx       context.Context //nolint:containedctx // of the pull: no report is sent after the pull
 	mailbox   mailbox

@@ -313,7 +313,8 @@ func (a *app) pullImage(cmd *cobra.Command, q api.PullRequest) error {
 				t.Bytes(pulling, p.Done, p.Total)
 				if p.TotalLayers > 0 && p.Layers != layers {
 					layers = p.Layers
-					t.Step(fmt.Sprintf("%s: %d of %d layers, %s of %s", pulling, p.Layers, p.TotalLayers, view.Size(p.Done), view.Size(p.Total)))
+					t.Step(fmt.Sprintf("%s: %d of %d layers, %s of %s",
+						pulling, p.Layers, p.TotalLayers, view.Size(p.Done), view.Size(p.Total)))
 				}
 			}
 			unpacks = p.Unpacking

@@ -14,8 +14,8 @@ import (
 // clearLine moves the cursor of a terminal to the first column, and erases the line (ECMA-48: EL).
 const clearLine = "\r\x1b[K"
 
-// Progress shows the progress of the image pulls, imports and unpacking of a pod in the last line of the terminal, together with those of other pods.
-// Nil removes the line.
+// Progress shows the progress of the image pulls, imports and unpacking of a pod in the last line of the terminal, together with those of
+// other pods. Nil removes the line.
 func (t *Text) Progress(p *api.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
