@@ -54,7 +54,7 @@ var fuzzed = []string{
 	"./runtime/engine",
 	"./runtime/image",
 	"./runtime/image/signature", "./runtime/monitor",
-	"./spec", "./spec/quadlet",
+	"./spec", "./spec/calendar", "./spec/quadlet",
 	"./supervisor/lifecycle", "./supervisor/simulate",
 }
 
