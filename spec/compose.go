@@ -121,7 +121,7 @@ const (
 	envFileShortHint = `write envFile = "FILE" in the container`
 
 	linksHint    = "omit it: pods reach each other by name; hostAliases in the pod adds other names"
-	scheduleHint = "start the pod with a timer of systemd that runs podstead run FILE"
+	scheduleHint = "write a pod file with schedule, such as { cron = \"0 3 * * *\" }"
 	servicesHint = "apply the file with podstead apply FILE, or convert it with podstead convert FILE"
 )
 

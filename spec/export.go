@@ -158,6 +158,7 @@ var ownFields = map[reflect.Type]map[string]ownField{
 		"restartBackoff": {
 			"all containers of a node have the same back-off", "", false,
 		},
+		"schedule":              {"a Pod has no schedule", "write a CronJob with the Pod as its template", false},
 		"systemd":               {"units of a host do not order pods of a cluster", "", false},
 		"unhealthyAfterSeconds": {"it belongs to onUnhealthy", "", true},
 		"update":                {"a Pod has no updates and no rollback", "write a Deployment with the Pod as its template", false},

@@ -48,7 +48,7 @@ func used(p *Part) *Pod {
 // withoutLosses returns a pod without what a cluster has no equivalent for.
 func withoutLosses(p *Pod) *Pod {
 	c := *p
-	c.WaitFor, c.Update, c.Systemd, c.RestartBackoff, c.ImageArchives = nil, nil, nil, nil, nil
+	c.WaitFor, c.Update, c.Systemd, c.Schedule, c.RestartBackoff, c.ImageArchives = nil, nil, nil, nil, nil, nil
 	c.OnUnhealthy, c.UnhealthyAfterSeconds = "", 0
 	for _, list := range []*[]Container{&c.InitContainers, &c.Containers} {
 		*list = slices.Clone(*list)

@@ -17,7 +17,7 @@ import (
 // fields of metadata, and extensions of Podstead.
 var additions = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
-		"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "restartBackoff", "secrets", "systemd",
+		"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "restartBackoff", "schedule", "secrets", "systemd",
 		"unhealthyAfterSeconds", "update", "waitFor",
 	},
 	reflect.TypeFor[Container](): {"restartBackoff"},

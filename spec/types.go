@@ -52,6 +52,8 @@ type Pod struct {
 	Update *Update `json:"update,omitempty"`
 	// Start by a systemd unit in the order of the boot, in place of the start by the daemon. Default: the daemon starts the pod.
 	Systemd *Systemd `json:"systemd,omitempty"`
+	// Start at times, such as each night. Each run is a pod of its own. Default: the pod starts at once.
+	Schedule *Schedule `json:"schedule,omitempty"`
 	// Last step if the pod stays unready: `restart` restarts all containers, `replace` then replaces the pod sandbox, `reboot` then
 	// reboots the host, at most as often as `reboot.maxPerDay` of the host allows. It cannot be set with `restartPolicy` `Never`.
 	// Default: nothing.

@@ -33,7 +33,8 @@ func (d *differ) add(field, path, old, new string) {
 		d.addToContainer(row, c)
 		return
 	}
-	if path == "annotations."+quoteKey(spec.AliasesAnnotation) {
+	if path == "annotations."+quoteKey(spec.AliasesAnnotation) ||
+		row.Field == "schedule" && (d.from.Schedule == nil) != (d.to.Schedule == nil) {
 		c.Effect = row.Larger
 	}
 	users := d.users(field, path)

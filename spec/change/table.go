@@ -68,6 +68,10 @@ var rows = []Row{
 	},
 	{Field: "waitFor", Effect: NextRound, Why: "Used when the pod starts."},
 	{Field: "systemd", Effect: InPlace, Why: "Used at boot, and after systemctl daemon-reload."},
+	{
+		Field: "schedule", Effect: InPlace, Why: "Used at the next time. What runs continues.",
+		Larger: ReplacePod, If: "A schedule is added or removed.",
+	},
 	{Field: "update", Effect: InPlace, Why: "Used when the pod file changes."},
 	{Field: "onUnhealthy", Effect: InPlace, Why: "The steps start again at the first one."},
 	{Field: "unhealthyAfterSeconds", Effect: InPlace, Why: "The steps start again at the first one."},

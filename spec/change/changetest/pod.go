@@ -109,11 +109,35 @@ func podTemplates() []template {
 				fails: true,
 			})
 	}
+	list = append(list, scheduleTemplates()...)
 	for _, b := range backoffs {
 		list = append(list,
 			template{field: "restartBackoff." + b[0], pod: "restartBackoff." + b[0] + " = %s", before: b[1], after: b[2], effect: inPlace})
 	}
 	return append(list, listTemplates()...)
+}
+
+// scheduleTemplates are schedules, whose pod does not run.
+func scheduleTemplates() []template {
+	const head = "restartPolicy = \"Never\"\n"
+	list := []template{
+		{field: "schedule.cron", pod: head + "schedule.cron = %s", before: `"0 3 * * *"`, after: `"@daily"`, effect: inPlace, fails: true},
+		{field: "schedule.cron", pod: head + "%s", before: "", after: `schedule.cron = "@daily"`, effect: replace, fails: true},
+		{field: "schedule.cron", pod: head + "%s", before: `schedule.cron = "@daily"`, after: "", effect: replace, fails: true},
+	}
+	for _, f := range [][3]string{
+		{"timeZone", `"UTC"`, `"Etc/UTC"`},
+		{"concurrencyPolicy", `"Allow"`, `"Forbid"`},
+		{"startingDeadlineSeconds", "10", "20"},
+		{"suspend", "false", "true"},
+		{"jitterSeconds", "10", "20"},
+		{"successfulJobsHistoryLimit", "1", "2"},
+		{"failedJobsHistoryLimit", "1", "2"},
+	} {
+		pod := head + "schedule.cron = \"@daily\"\nschedule." + f[0] + " = %s"
+		list = append(list, template{field: "schedule." + f[0], pod: pod, before: f[1], after: f[2], effect: inPlace, fails: true})
+	}
+	return list
 }
 
 // listTemplates are containers that are added, removed and moved.
