@@ -37,6 +37,8 @@ type Applied struct {
 	Undone string `json:"undone,omitempty"`
 	// Unit is the systemd unit that starts the pod; empty: the daemon starts it.
 	Unit string `json:"unit,omitempty"`
+	// Scheduled reports that the pod is started by its schedule, under other names.
+	Scheduled bool `json:"scheduled,omitempty"`
 	// SpecHash is the hash of the definition, see [spec.Pod]: that of the pod if it is unchanged, or else that of the file. A pod that has
 	// it runs this definition.
 	SpecHash string    `json:"specHash,omitempty"`

@@ -22,6 +22,8 @@ type Explanation struct {
 
 	// File is why the pod does not have the definition of its file in the pods directory; empty: it has, or there is no file.
 	File string `json:"file,omitempty"`
+	// Schedule is when the pod runs, what its schedule has done, and what is next; empty: the pod is not started by a schedule.
+	Schedule string `json:"schedule,omitempty"`
 	// Escalation is what was done, and what is next, because the pod stays unready; empty: nothing.
 	Escalation string `json:"escalation,omitempty"`
 	// NotUpdated is why volumes are not updated from their config maps and secrets; empty: they are.
@@ -50,7 +52,8 @@ const (
 	PodStateStopped   PodState = "Stopped" // by request, before its containers completed
 	PodStateRejected  PodState = "Rejected"
 	PodStateDeleted   PodState = "Deleted"
-	PodStateUnknown   PodState = "Unknown" // the container engine or the monitor is unavailable, or the pod is not supervised
+	PodStateScheduled PodState = "Scheduled" // its runs are pods of other names
+	PodStateUnknown   PodState = "Unknown"   // the container engine or the monitor is unavailable, or the pod is not supervised
 )
 
 // DefaultEvidenceLines is how many of the last log lines of a failed run an explanation has.

@@ -90,6 +90,8 @@ type Started struct {
 	File string `json:"file,omitempty"`
 	// Unit is the systemd unit that starts the pod; empty: none does.
 	Unit string `json:"unit,omitempty"`
+	// Run is the name of the pod that was created, because the pod is started by a schedule; empty: it is not.
+	Run string `json:"run,omitempty"`
 }
 
 // UnitOf returns the systemd unit that starts a pod of units.d.

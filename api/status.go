@@ -35,6 +35,9 @@ type PodStatus struct {
 	// Resources are the pod-level requests and limits. A pod without them has none.
 	Resources *Resources `json:"resources,omitempty"`
 
+	// Schedule is set for a pod that is started by its schedule. Such a pod has no UID.
+	Schedule *ScheduleStatus `json:"schedule,omitempty"`
+
 	// HostIP is the address of the host that other hosts reach, and the first of HostIPs.
 	HostIP  string  `json:"hostIP,omitempty"`
 	HostIPs []PodIP `json:"hostIPs,omitempty"`
@@ -264,6 +267,26 @@ const (
 	ReasonRolloutUndone Reason = "RolloutUndone" // a person has requested another generation in its place
 	ReasonUpdatePending Reason = "UpdatePending" // an update waits, such as for an image
 )
+
+// Reasons of a pod with a schedule, which has the phase Pending and no UID: its runs are pods of other names.
+const (
+	ReasonScheduled   Reason = "Scheduled"
+	ReasonSuspended   Reason = "Suspended"   // no runs are started
+	ReasonRunActive   Reason = "RunActive"   // a run waits for an earlier one
+	ReasonClockNotSet Reason = "ClockNotSet" // no runs are started until the clock of the host is set
+)
+
+// ScheduleStatus is the schedule of a pod, as in v1.CronJobStatus. The times are in whole seconds.
+type ScheduleStatus struct {
+	// Active are the names of the runs that have not finished.
+	Active []string `json:"active,omitempty"`
+	// LastScheduleTime is the time of the schedule of the last run that it started.
+	LastScheduleTime time.Time `json:"lastScheduleTime,omitzero"`
+	// LastSuccessfulTime is when the last run that has succeeded finished, of those that are kept.
+	LastSuccessfulTime time.Time `json:"lastSuccessfulTime,omitzero"`
+	// NextScheduleTime is when the next run is due. It is not set if no run is planned.
+	NextScheduleTime time.Time `json:"nextScheduleTime,omitzero"`
+}
 
 // Refusal is one reason why a pod may not run on this host.
 type Refusal struct {

@@ -131,9 +131,11 @@ func (s *Supervisor) CollectFinished(ctx context.Context, p *Finished) error {
 // collectable returns the pods that exceed a limit, and how long to wait for the next one; negative: until a pod changes.
 func (s *Supervisor) collectable() (due []finishedPod, wake time.Duration) {
 	s.mu.Lock()
-	limits := s.finished
+	limits, schedules := s.finished, s.schedules
 	s.mu.Unlock()
-	list := slices.DeleteFunc(s.finishedPods(), func(p finishedPod) bool { return !p.Facts.Collection.Requested.IsZero() })
+	list := slices.DeleteFunc(s.finishedPods(), func(p finishedPod) bool {
+		return !p.Facts.Collection.Requested.IsZero() || slices.Contains(schedules, p.Owner.Schedule)
+	})
 	now := s.shared.now()
 	wake = -1
 	for i, p := range list {

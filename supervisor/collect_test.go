@@ -272,3 +272,33 @@ func TestChangedFileOfCollectedPod(t *testing.T) {
 		}
 	})
 }
+
+// TestScheduledRunsAreKept checks that runs of a schedule are kept as the schedule says, and as other pods when it does not exist any more.
+func TestScheduledRunsAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.finished = supervisor.FinishedPods{TTL: time.Hour, Max: 1}
+		m.start()
+		m.SetSchedules([]string{"backup"})
+		for _, name := range []string{"backup-1", "backup-2"} {
+			pod := sleeper("1")
+			pod.Name = name
+			if _, err := m.Add(pod, state.Owner{Schedule: "backup"}); err != nil {
+				t.Fatal(err)
+			}
+			m.until(name, "finished", func(s supervisor.Snapshot) bool { return s.AtRest })
+		}
+		m.finish("other", "1", "")
+		m.pass(2 * time.Hour)
+		if m.collected() != "other" {
+			t.Errorf("collected: %q", m.collected())
+		}
+		m.SetSchedules(nil)
+		m.finish("last", "1", "")
+		m.pass(10 * time.Minute)
+		if m.collected() != "backup-1 backup-2 other" {
+			t.Errorf("collected without the schedule: %q", m.collected())
+		}
+		m.leave()
+	})
+}

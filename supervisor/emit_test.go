@@ -82,11 +82,12 @@ func with(change func(*spec.Pod, *spec.Container)) *spec.Pod {
 
 func nothing(*spec.Pod, *spec.Container) {}
 
-// elsewhere are the kinds that TestEscalationOfPod and the tests of packages podfiles, daemon, imagefile and images emit.
+// elsewhere are the kinds that TestEscalationOfPod and the tests of packages podfiles, schedule, daemon, imagefile and images emit.
 var elsewhere = []api.EventKind{
 	api.EventFileInvalid, api.EventFileRejected, api.EventFileAccepted, api.EventUpdateWaiting, api.EventPodsDirLost, api.EventPodsDirFound,
 	api.EventUpdateCompleted, api.EventUpdateFailed, api.EventRollbackStarted, api.EventRollbackCompleted, api.EventRolloutUndone,
-	api.EventRolloutResumed,
+	api.EventRolloutResumed, api.EventScheduleStarted, api.EventScheduleFailed, api.EventScheduleMissed, api.EventScheduleWaiting,
+	api.EventScheduleClockSetBack,
 	api.EventDaemonCrashed,
 	api.EventConfigReloaded, api.EventConfigRestartRequired, api.EventConfigInvalid, api.EventImageArchiveImported,
 	api.EventImageArchiveFailed,

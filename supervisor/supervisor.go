@@ -77,6 +77,8 @@ type Supervisor struct {
 	changed  chan struct{}
 	sessions map[string]*session
 	finished FinishedPods
+	// schedules are the names of the pods that are started by a schedule.
+	schedules []string
 
 	maxCollected int // [maxCollected], except in tests
 }
@@ -211,11 +213,19 @@ func (s *Supervisor) notifyLocked() {
 	s.changed = make(chan struct{})
 }
 
-// names returns the names of all pods.
+// names returns the names whose events are kept: those of all pods and schedules.
 func (s *Supervisor) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append(slices.Collect(maps.Keys(s.pods)), slices.Collect(maps.Keys(s.blocked))...)
+	return slices.Concat(slices.Collect(maps.Keys(s.pods)), slices.Collect(maps.Keys(s.blocked)), s.schedules)
+}
+
+// SetSchedules sets the names of the pods that are started by a schedule, under other names. Their events are kept, and so are their runs
+// that have finished: a schedule has limits of its own.
+func (s *Supervisor) SetSchedules(names []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.schedules = names
 }
 
 // Leave stops the supervisor. The containers keep running, and the next supervisor recovers their pods. Leave returns when the state is

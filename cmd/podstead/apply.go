@@ -345,7 +345,7 @@ func (a *app) noteBoot(ctx context.Context, c *client.Client, before []api.Pod, 
 func goalsOf(results []api.Applied, before []api.Pod) []wait.Goal {
 	var goals []wait.Goal
 	for _, r := range results {
-		if r.Instead != "" || hintUnit(&r, before) != "" {
+		if r.Instead != "" || r.Scheduled || hintUnit(&r, before) != "" {
 			continue
 		}
 		g := wait.Goal{Pod: r.Pod, SpecHash: r.SpecHash, Created: r.Outcome == api.PodCreated, Changed: r.Outcome == api.PodConfigured}

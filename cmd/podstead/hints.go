@@ -78,7 +78,7 @@ var commandHints = []commandHint{
 	{[]string{"pause", "unpause"}, "stop the containers of a pod with podstead stop POD, and start them with podstead start POD"},
 	{[]string{"build", "commit", "push", "tag"}, otherTool},
 	{[]string{"deploy", "stack", "swarm"}, "write a pod file for each service, and apply them with podstead apply DIR"},
-	{[]string{"schedule", "cron", "cronjob"}, "start a pod with a timer of systemd that runs podstead run FILE"},
+	{[]string{"schedule", "cron", "cronjob", "timer"}, "set schedule in the pod file, and apply it with podstead apply FILE"},
 	{[]string{"publish", "bridge"}, "carry pod files and images to another host with podstead bundle create DIR -o FILE"},
 	{[]string{"prune"}, "remove what no pod uses with podstead system prune"},
 	{[]string{"backup", "restore"}, volumeArchive},

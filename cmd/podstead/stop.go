@@ -108,7 +108,7 @@ func (a *app) startCommand() *cobra.Command {
 		Use:   "start POD...",
 		Short: "Start pods that were stopped or have completed",
 		Long: `Start pods again that were stopped or have completed. All containers run again, init containers too. A pod keeps its UID
-and its volumes. A pod that runs is unchanged.`,
+and its volumes. A pod that runs is unchanged. Of a pod with a schedule, start creates a run now.`,
 		Example: `  # Start a pod
   podstead start web
 
@@ -186,6 +186,11 @@ func (a *app) startPods(
 			errs[i] = failed(commandName(cmd), name, err)
 			continue
 		}
+		if run := found[i].Run; run != "" { // of a schedule
+			fmt.Fprintf(a.out, "pod/%s started as pod/%s\n", name, run)
+			goals = append(goals, wait.Goal{Pod: run, Created: true, SpecHash: pods[i].Spec.Hash})
+			continue
+		}
 		line := "pod/" + name + " " + word
 		if f.container != "" {
 			line += " (container " + f.container + ")"
@@ -224,14 +229,16 @@ func failed(operation, pod string, err error) error {
 	return fmt.Errorf("%s pod %q: %w", operation, pod, err)
 }
 
-// selectPods returns the selected pods. Files that are refused are selected only by name. The error missing lists the names that do not
-// exist.
+// selectPods returns the selected pods. Files that are refused, and pods that are started by a schedule, are selected only by name. The
+// error missing lists the names that do not exist.
 func (a *app) selectPods(cmd *cobra.Command, s *selection) (w *watcher, pods []api.Pod, missing, err error) {
 	if w, pods, missing, err = a.listSelected(cmd, s, (*client.Client).Pods); err != nil {
 		return nil, nil, nil, err
 	}
 	if len(s.names) == 0 {
-		pods = slices.DeleteFunc(pods, func(p api.Pod) bool { return p.Metadata.UID == "" && p.Status.Phase == api.PhaseFailed })
+		pods = slices.DeleteFunc(pods, func(p api.Pod) bool {
+			return p.Metadata.UID == "" && (p.Status.Phase == api.PhaseFailed || p.Status.Schedule != nil)
+		})
 		if len(pods) == 0 {
 			a.note("%v", errNoPods)
 		}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,7 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
+	"github.com/podstead/podstead/supervisor/schedule"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -173,6 +175,8 @@ func Run(ctx context.Context, o Options) (err error) {
 		Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
+	schedules := o.newSchedules(s, files)
+	defer inBackground(ctx, schedules.Run)()
 	defer inBackground(ctx, func(ctx context.Context) { o.undoBundles(ctx, s, files, imagesOf(rt)) })()
 	host := o.newStorage(rt, s, files)
 	o.closeUnused(ctx)
@@ -183,7 +187,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	} else {
 		o.keepValid(ctx, loaded)
 	}
-	err = errors.Join(o.serve(ctx, &services{rt, s, files, host, o.newMetrics(ctx, rt, s, recorder)}, r), unfollow())
+	err = errors.Join(o.serve(ctx, &services{rt, s, files, schedules, host, o.newMetrics(ctx, rt, s, recorder)}, r), unfollow())
 	left, shutDownErr := o.shutDown(ctx, s, boot, r.config.Load().Pods.ShutdownGracePeriod.Duration())
 	err = errors.Join(err, shutDownErr)
 	if left == 0 {
@@ -228,6 +232,19 @@ func inBackground(ctx context.Context, run func(context.Context)) (stop func()) 
 		cancel()
 		running.Wait()
 	}
+}
+
+// newSchedules returns the schedules of the pods directory.
+func (o *Options) newSchedules(s *supervisor.Supervisor, files *podfiles.Set) *schedule.Schedules {
+	host, err := os.ReadFile("/etc/machine-id")
+	if err != nil { // in a container, for example
+		name, _ := os.Hostname() // without either, hosts have the same delays
+		host = []byte(name)
+	}
+	return schedule.New(files, s, schedule.Options{
+		Events: s.Events(), States: schedule.NewStates(filepath.Join(o.Config.StateDir, "schedules")),
+		Host: strings.TrimSpace(string(host)), Log: o.Log,
+	})
 }
 
 // follow runs the pods of the pods directory. The returned function ends that; the pods keep running.

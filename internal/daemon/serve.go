@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/podfiles"
+	"github.com/podstead/podstead/supervisor/schedule"
 )
 
 // hostIPs returns the addresses of the host for the status of pods.
@@ -49,6 +51,7 @@ type services struct {
 	runtime    Runtime
 	supervisor *supervisor.Supervisor
 	files      *podfiles.Set
+	schedules  *schedule.Schedules
 	disk       storage
 	metrics    *metrics.Metrics
 }
@@ -63,7 +66,8 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	o.Version.Instance = uuid.NewString()
 	o.Version.Runtime, o.Version.RuntimeReason = rt.OCIRuntime().Program, rt.OCIRuntime().Reason
 	options := server.Options{
-		Supervisor: s, Files: of.files, LogDir: o.Config.LogDir, MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version,
+		Supervisor: s, Files: of.files, Schedules: of.schedules, LogDir: o.Config.LogDir,
+		MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version,
 		Log: o.Log, HostIPs: hostIPs,
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, VolumeFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string, shutdown bool) {
@@ -103,7 +107,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	go o.watchDirs(ctx, stop) // not awaited: the disk may hang
 	if o.Version.OnDemand {
 		go func() {
-			if untilIdle(ctx, srv, s, r.idleTimeout) {
+			if untilIdle(ctx, srv, s, of.files, r.idleTimeout) {
 				stop(errIdle)
 			}
 		}()
@@ -181,18 +185,22 @@ func (o *Options) notify(ctx context.Context, state string) {
 	}
 }
 
-// untilIdle returns true when there were neither requests nor pods for the timeout, and false when the context ends.
-func untilIdle(ctx context.Context, server *server.Server, s *supervisor.Supervisor, timeout func() time.Duration) bool {
+// untilIdle returns true when there were neither requests nor pods nor schedules for the timeout, and false when the context ends.
+func untilIdle(
+	ctx context.Context, server *server.Server, s *supervisor.Supervisor, files *podfiles.Set, timeout func() time.Duration,
+) bool {
+	hasSchedule := func(f podfiles.File) bool { return f.Definition != nil && f.Definition.Schedule != nil }
 	for {
-		pods := s.Changed()
+		pods, changed := s.Changed(), files.Changed()
 		busy, requests := server.Busy()
 		t := time.NewTimer(timeout())
 		idle := t.C
-		if busy || s.Count() > 0 {
+		if busy || s.Count() > 0 || slices.ContainsFunc(files.Files(), hasSchedule) {
 			idle = nil
 		}
 		select {
 		case <-pods:
+		case <-changed:
 		case <-requests:
 		case <-idle:
 			return true

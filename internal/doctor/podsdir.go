@@ -129,7 +129,8 @@ func refusedFiles(pods []api.Pod, rejected map[string]api.Event) (refused, undon
 	}
 	for i := range pods {
 		p := &pods[i]
-		if p.Metadata.UID == "" && p.Status.Reason != api.ReasonInvalidFile && !isReported(p.Metadata.Name, p.Status.Message) {
+		isFile := p.Metadata.UID == "" && p.Status.Schedule == nil
+		if isFile && p.Status.Reason != api.ReasonInvalidFile && !isReported(p.Metadata.Name, p.Status.Message) {
 			refused = append(refused, p.Metadata.Name+": "+p.Status.Message)
 		}
 		for _, c := range p.Status.Conditions {

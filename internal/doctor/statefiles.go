@@ -22,6 +22,7 @@ import (
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/podfiles"
+	"github.com/podstead/podstead/supervisor/schedule"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -66,6 +67,11 @@ func persistentFiles() []stateFile {
 			&podfiles.HistoryFormat, "earlier generations cannot be restored, and a pod that was rolled back is updated to its file",
 		},
 		{"STATE/generations/*.json.unreadable", "damaged generations", nil, "nothing"},
+		{
+			"STATE/schedules/*.json", "schedule of a pod: the time up to which runs were started", &schedule.Format,
+			"times count from the start of the daemon: a run that was missed is left out",
+		},
+		{"STATE/schedules/*.json.unreadable", "damaged state of a schedule", nil, "nothing"},
 		{"STATE/events/*.jsonl", "journal: events of a pod, one per line", &event.Format, "the history of the pod"},
 		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &state.QuarantineFormat, "the pod is supervised again"},
 		{

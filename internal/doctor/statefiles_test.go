@@ -102,6 +102,7 @@ are read. Who changes a file by hand removes the checksum. Journals have none: a
 | changes fields: journal | keeps the events and does not show them. The event ` + "`StateUnsupported`" + ` replaces them |
 | changes fields: ` + "`STATE/network.json`" + ` | the daemon does not start, containers keep running |
 | changes fields: ` + "`STATE/users.json`" + ` | pods with a user namespace neither start nor are deleted |
+| changes fields: schedule | does not touch the file. Times count from the start of the daemon |
 | changes fields: generations | does not touch the file, and the pod has no generations. It runs what its file defines |
 | changes fields: checkpoint, quarantine, ` + "`RUN/network.json`" +
 		`, lists of images, reports | ignores the file, and replaces it when it has content of its own; ` + "`RUN/network.json`" +

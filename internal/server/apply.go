@@ -86,7 +86,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	return api.Applied{
 		Pod: plan.Pod, File: plan.File, Outcome: plan.Outcome, Changes: changesOf(plan.Changes),
 		Replaced: plan.Replaced, Instead: plan.Instead, Undone: plan.Undone,
-		Unit: unit, SpecHash: cmp.Or(plan.SpecHash, pod.Hash), Warnings: problems(found.Warnings()),
+		Unit: unit, Scheduled: pod.Schedule != nil, SpecHash: cmp.Or(plan.SpecHash, pod.Hash), Warnings: problems(found.Warnings()),
 	}, nil
 }
 
@@ -99,7 +99,8 @@ func (s *Server) awaitTaken(ctx context.Context, before *supervisor.Snapshot, po
 	ctx, cancel := context.WithTimeout(ctx, takenTimeout)
 	defer cancel()
 	waits := func(f podfiles.File) bool {
-		return f.Pod == pod && f.SpecHash == hash && !f.Preparing && (f.Refused != nil || f.Reason != "")
+		isScheduled := f.Definition != nil && f.Definition.Schedule != nil
+		return f.Pod == pod && f.SpecHash == hash && !f.Preparing && (f.Refused != nil || f.Reason != "" || isScheduled)
 	}
 	has := func(p *supervisor.Snapshot) bool {
 		return p.Pod.Hash == hash && (p.Facts.UID != before.Facts.UID || p.Facts.Trial.N != before.Facts.Trial.N)
@@ -141,7 +142,11 @@ func (s *Server) prune(r *http.Request) (any, error) {
 	for _, name := range slices.Sorted(maps.Keys(surplus)) {
 		a := api.Applied{Pod: name, File: surplus[name], Outcome: api.PodPruned}
 		if !q.DryRun && !q.Lost {
+			_, scheduled := s.scheduled(name)
 			path, err := s.o.Files.Remove(r.Context(), name)
+			if err == nil && scheduled {
+				err = s.o.Schedules.Delete(r.Context(), name, requester(r))
+			}
 			if err != nil {
 				errs = append(errs, err)
 				continue

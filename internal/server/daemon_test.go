@@ -37,6 +37,7 @@ type testDaemon struct {
 	probes            func(uid string) []api.ContainerProbeAnswer
 	metrics           http.Handler
 	files             *fakefiles.Set
+	schedules         server.Schedules
 	restarts          *restarts
 	streams           *streams
 	containerFiles    server.ContainerFiles
@@ -97,6 +98,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	}
 	srv := server.New(t.Context(), server.Options{
 		Supervisor: d.supervisor, Sessions: d.fake, Attacher: d.streams, Files: d.files, Restarter: d.restarts, LogDir: d.logs,
+		Schedules:  d.schedules,
 		Version:    api.Version{Version: "v0", Instance: instance},
 		StopDaemon: func(by string, shutdown bool) { d.stops <- fmt.Sprintf("%s, shutdown %v", by, shutdown) }, Secrets: d.secrets,
 		Stats: d.stats, Metrics: d.metrics, Images: d.images, ContainerFiles: d.containerFiles, VolumeFiles: d.volumeFiles, Ports: d.ports,

@@ -167,6 +167,9 @@ func (s *Server) lookUp(r *http.Request) (supervisor.Snapshot, error) {
 	if ok && (uid == "" || uid == snapshot.Facts.UID) {
 		return snapshot, nil
 	}
+	if status, scheduled := s.scheduled(name); scheduled && !ok && uid == "" {
+		return supervisor.Snapshot{}, notAPod(&status)
+	}
 	f := s.refusals()[name]
 	switch {
 	case ok || uid != "" || f == nil:
@@ -184,6 +187,9 @@ func (s *Server) get(r *http.Request) (any, error) {
 	snapshot, err := s.lookUp(r)
 	if f := s.refusals()[name]; err != nil && f != nil && f.absent() && !r.URL.Query().Has("uid") {
 		return visible(r, []api.Pod{f.pod(name)})[0], nil
+	}
+	if status, ok := s.scheduled(name); err != nil && ok && !r.URL.Query().Has("uid") {
+		return visible(r, []api.Pod{scheduledPod(&status)})[0], nil
 	}
 	if final, ok := s.o.Supervisor.Final(r.URL.Query().Get("uid")); ok && err != nil && final.Pod.Name == name {
 		snapshot, err = final, nil

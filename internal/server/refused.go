@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -93,7 +94,7 @@ func fileMessage(f *podfiles.File) string {
 }
 
 // list returns all pods, sorted by name. Files of the pods directory that are refused, and whose pod does not exist, are pods without a
-// UID.
+// UID, and so are the pods that are started by a schedule.
 func (s *Server) list() []api.Pod {
 	refused, hostIPs := s.refusals(), s.o.HostIPs()
 	list := []api.Pod{}
@@ -106,6 +107,11 @@ func (s *Server) list() []api.Pod {
 	for name, f := range refused {
 		if f.absent() {
 			list = append(list, f.pod(name))
+		}
+	}
+	for _, pod := range s.scheduledPods() {
+		if _, exists := s.o.Supervisor.Pod(pod.Metadata.Name); !exists { // of before the file had a schedule
+			list = append(list, pod)
 		}
 	}
 	slices.SortFunc(list, func(a, b api.Pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
@@ -173,8 +179,8 @@ func (f *refusal) explanation(name string) api.Explanation {
 	return api.Explanation{Pod: name, State: api.PodStateRejected, Cause: cause}
 }
 
-// withRefused adds the explanations of refused files whose pods do not exist to those of pods.
-func (s *Server) withRefused(list []api.Explanation) []api.Explanation {
+// withRefused adds the explanations of refused files whose pods do not exist, and those of schedules, to those of pods.
+func (s *Server) withRefused(ctx context.Context, list []api.Explanation) []api.Explanation {
 	refused := s.refusals()
 	maps.DeleteFunc(refused, func(_ string, f *refusal) bool { return !f.absent() })
 	for i := range list {
@@ -185,6 +191,11 @@ func (s *Server) withRefused(list []api.Explanation) []api.Explanation {
 		e := f.explanation(name)
 		explain.Render(&e, now)
 		list = append(list, e)
+	}
+	if s.o.Schedules != nil {
+		for _, status := range s.o.Schedules.List() {
+			list = append(list, s.explainSchedule(ctx, &status))
+		}
 	}
 	slices.SortFunc(list, func(a, b api.Explanation) int { return cmp.Compare(a.Pod, b.Pod) })
 	return list

@@ -52,6 +52,8 @@ type Options struct {
 	Restarter Restarter
 	// Files is the pods directory; nil: there is none.
 	Files PodFiles
+	// Schedules are the schedules of the pods directory; nil: there are none.
+	Schedules Schedules
 	// Attacher attaches clients to containers; nil: not possible.
 	Attacher Attacher
 	// VolumeFiles reads and writes persistent volumes; nil: not possible.

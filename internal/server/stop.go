@@ -35,13 +35,22 @@ func (s *Server) stop(r *http.Request) (any, error) {
 	}
 	snapshot, err := s.lookUp(r)
 	name := r.PathValue("name")
+	if status, scheduled := s.scheduled(name); scheduled && err != nil && (!o.Delete || keepFile) && q.Get("uid") == "" {
+		return nil, suspendInstead(&status)
+	}
 	if err != nil && (!o.Delete || q.Get("uid") != "" || !s.hasFile(name)) {
 		return nil, err
 	}
+	_, scheduled := s.scheduled(name)
 	d := api.Deletion{}
 	exists := err == nil
 	if o.Delete && !keepFile && s.o.Files != nil && (!exists || snapshot.Owner.File != "") {
 		if d.File, err = s.o.Files.Remove(r.Context(), name); err != nil {
+			return nil, err
+		}
+	}
+	if scheduled && d.File != "" {
+		if err := s.o.Schedules.Delete(r.Context(), name, o.By); err != nil {
 			return nil, err
 		}
 	}
@@ -68,6 +77,12 @@ func (s *Server) hasFile(pod string) bool {
 
 func (s *Server) start(r *http.Request) (any, error) {
 	snapshot, err := s.lookUp(r)
+	if name := r.PathValue("name"); err != nil && r.URL.Query().Get("uid") == "" {
+		if _, scheduled := s.scheduled(name); scheduled {
+			run, err := s.o.Schedules.StartNow(name, requester(r))
+			return api.Started{Run: run}, err
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,9 @@ func (s *Server) why(r *http.Request) (any, error) {
 	if snapshot, exists := s.o.Supervisor.Pod(name); exists {
 		return s.explain(r.Context(), &snapshot, lines), nil
 	}
+	if status, ok := s.scheduled(name); ok {
+		return s.explainSchedule(r.Context(), &status), nil
+	}
 	f := s.refusals()[name]
 	if f != nil && f.absent() {
 		e := f.explanation(name)
@@ -96,7 +99,7 @@ func (s *Server) whyAll(r *http.Request) (any, error) {
 		})
 	}
 	err = group.Wait()
-	list.Items = s.withRefused(list.Items)
+	list.Items = s.withRefused(ctx, list.Items)
 	return list, err
 }
 

@@ -109,6 +109,21 @@ func markedStatus(p *api.Pod) string {
 	return Status(p)
 }
 
+// scheduleStatus returns the STATUS column of a pod that is started by a schedule, with its last and its next run.
+func scheduleStatus(p *api.Pod, now time.Time) string {
+	var times []string
+	if last := p.Status.Schedule.LastScheduleTime; !last.IsZero() {
+		times = append(times, "last "+Age(now.Sub(last))+" ago")
+	}
+	if next := p.Status.Schedule.NextScheduleTime; !next.IsZero() {
+		times = append(times, "next in "+Age(next.Sub(now)))
+	}
+	if len(times) == 0 {
+		return Status(p)
+	}
+	return fmt.Sprintf("%s (%s)", Status(p), strings.Join(times, ", "))
+}
+
 // wideStatus returns the STATUS column with who stopped the pod, or why its file is not what runs.
 func wideStatus(p *api.Pod, now time.Time) string {
 	status := Status(p)

@@ -56,8 +56,13 @@ func (o TableOptions) row(p *api.Pod, now time.Time) []string {
 		age = Age(now.Sub(created))
 	}
 	columns := []string{p.Metadata.Name, Ready(p), markedStatus(p), Restarts(p, now), age, cmp.Or(p.Status.PodIP, "<none>")}
-	if o.Wide {
+	switch {
+	case p.Status.Schedule != nil:
+		columns[2] = scheduleStatus(p, now)
+	case o.Wide:
 		columns[2] = wideStatus(p, now)
+	}
+	if o.Wide {
 		columns = append(columns, p.Metadata.UID, cmp.Or(p.Status.Owner, "<none>"))
 	}
 	if o.Labels {

@@ -79,6 +79,8 @@ func (w *writer) pod() string {
 			return " failed and was deleted: " + sentence(w.clause(c, subject(c)))
 		}
 		return " was deleted" + requestedBy(e.StopBy) + "."
+	case api.PodStateScheduled:
+		return " " + e.Schedule
 	case api.PodStateUnknown:
 	}
 	if clause := w.clause(c, ""); clause != "" {

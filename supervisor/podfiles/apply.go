@@ -141,6 +141,15 @@ func (f *facts) apply(
 			a.newest = images
 		}
 	}
+	if before := f.defining(name); !exists && next.pod.Schedule != nil && before != nil && before.pod.Schedule != nil {
+		plan.Outcome, plan.Changes = api.PodUnchanged, f.compare(before.pod, next.pod)
+		if len(plan.Changes) > 0 || before.path != next.path {
+			plan.Outcome = api.PodConfigured
+		}
+		for i := range plan.Changes { // what runs is not changed
+			plan.Changes[i].Container, plan.Changes[i].Effect = "", min(plan.Changes[i].Effect, change.NextRound)
+		}
+	}
 	if create && (exists || f.isDefined(name)) {
 		err := conflictf("pod %q already exists", name)
 		err.Hint = "update it with podstead apply FILE"

@@ -38,6 +38,10 @@ func (w *worker) progress() progress {
 // publish emits the events of a decision, and shows the files. s.turn must be held.
 func (s *Set) publish(d *decision) {
 	f := &s.facts
+	names, _ := f.generationsOf()
+	s.mu.Lock()
+	s.names = names
+	s.mu.Unlock()
 	for i := range d.reports {
 		r := &d.reports[i]
 		s.add(r.kind, r.pod, r.uid, r.fields)

@@ -113,10 +113,10 @@ func (c *content) isValid() bool {
 	return true
 }
 
-// mayDefine reports whether a definition is that of a pod, as far as is known.
+// mayDefine reports whether a definition is that of a pod that runs, as far as is known.
 func (c *content) mayDefine(pod string) bool {
 	if c.pod != nil {
-		return c.pod.Name == pod
+		return c.pod.Name == pod && c.pod.Schedule == nil
 	}
 	return c.name == "" || c.name == pod
 }

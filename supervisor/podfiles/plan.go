@@ -91,6 +91,8 @@ func (p *pending) Unwrap() error { return p.err }
 //	exists      another definition                       redefine, or replace if the change requires that
 //	exists      valid, an update of it was rolled back   as if the file had the definition of the earlier generation
 //	exists      missing, or defines another pod          remove, after a delay
+//	-           valid, with a schedule                   none: package schedule starts its runs
+//	exists      of the same file, now with a schedule    remove, after a delay
 //	exists      invalid, refused, or half-written        none
 //	held        nothing else is about to run             keep
 func (f *facts) plan() decision {
@@ -145,6 +147,10 @@ func (f *facts) planFiles() decision {
 			shown.Refused = &pending{text: "started by podstead@" + c.pod.Name + ".service"}
 		case len(same) > 1:
 			shown.Reason, shown.Refused = api.ReasonRejected, fmt.Errorf("pod %q is defined by %s", shown.Pod, strings.Join(same, " and "))
+		case c.pod.Schedule != nil:
+			if p := f.pods[shown.Pod]; p.name != "" && p.file != c.path && !p.deleting {
+				shown.Reason, shown.Refused = api.ReasonRejected, f.taken(&p, c)
+			}
 		default:
 			f.converge(c, &shown, &d)
 		}
@@ -166,8 +172,7 @@ func (f *facts) planFiles() decision {
 func (f *facts) converge(c *content, shown *File, d *decision) {
 	p, exists := f.pods[c.pod.Name]
 	if exists && p.file == "" && !p.deleting && (!p.unowned || p.held != "") {
-		holder := cmp.Or(p.by, "created earlier") + ", so " + c.path + " is not used"
-		shown.Reason, shown.Refused = api.ReasonRejected, &supervisor.NameTakenError{Name: p.name, Holder: holder}
+		shown.Reason, shown.Refused = api.ReasonRejected, f.taken(&p, c)
 		return
 	}
 	t := f.target(c)
@@ -203,6 +208,11 @@ func (f *facts) converge(c *content, shown *File, d *decision) {
 		}
 	}
 	f.attempt(s, shown, d)
+}
+
+// taken is why a file is not carried out whose name another pod has.
+func (f *facts) taken(p *pod, c *content) error {
+	return &supervisor.NameTakenError{Name: p.name, Holder: cmp.Or(p.by, "created earlier") + ", so " + c.path + " is not used"}
 }
 
 // attempt adds a step, unless it must wait since the newest attempt. The newest error stays visible until the step succeeds.
@@ -290,7 +300,7 @@ func (d *decision) isCarriedOut(c *content) bool {
 		if definition.pod == nil && definition.name == "" {
 			return false
 		}
-		carried = carried || definition.pod != nil && d.carriesOut(c.path, definition.pod.Name)
+		carried = carried || definition.pod != nil && (definition.pod.Schedule != nil || d.carriesOut(c.path, definition.pod.Name))
 	}
 	return carried
 }
@@ -794,7 +804,7 @@ func (f *File) key() string { return f.Path + "\x00" + f.Pod }
 // same reports whether two states of a file are the same for clients.
 func same(a, b File) bool {
 	return a.Path == b.Path && a.Pod == b.Pod && a.Reason == b.Reason && text(a.Refused) == text(b.Refused) &&
-		reflect.DeepEqual(a.Problems, b.Problems)
+		a.Definition == b.Definition && reflect.DeepEqual(a.Problems, b.Problems)
 }
 
 func text(err error) string {

@@ -141,6 +141,7 @@ type Set struct {
 
 	mu      sync.Mutex
 	files   []File
+	names   map[string]bool // of the pods that files define or may define; nil: there may be others
 	changed chan struct{}
 
 	// Of the goroutine of Run.
@@ -184,6 +185,13 @@ func (s *Set) Files() []File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.files
+}
+
+// Known returns the names of the pods that exist, and of those that files define; complete is false if files may define others.
+func (s *Set) Known() (names map[string]bool, complete bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.names, s.names != nil
 }
 
 // Changed returns a channel that is closed when the result of [Set.Files] changes after the call.

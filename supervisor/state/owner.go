@@ -16,6 +16,10 @@ type Owner struct {
 	// systemd unit that starts the pod after each boot, such as podstead@web.service; Process is its main process
 	Unit string `json:"unit,omitempty"`
 	File string `json:"file,omitempty"` // in the pods directory, which the pod follows; empty: it was created by a client
+	// Schedule is the name of the pod whose schedule the pod is a run of; empty: it is none. Scheduled is the time of the schedule, in
+	// seconds since 1970; 0: a person has requested the run.
+	Schedule  string `json:"schedule,omitempty"`
+	Scheduled int64  `json:"scheduled,omitempty"`
 	// Orphan marks a pod that only its containers were found of. It is not known who created it, and it ends unless a pod file defines it.
 	Orphan bool `json:"orphan,omitempty"`
 }

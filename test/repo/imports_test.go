@@ -29,10 +29,14 @@ var importRules = []struct {
 		reason: "supervisor has the events of the API; decisions and files of state have words of their own, which the edges import",
 	},
 	{
-		from: "supervisor/", except: "supervisor/explain supervisor/podfiles", never: ours("supervisor$"),
+		from: "supervisor/", except: "supervisor/explain supervisor/podfiles supervisor/schedule", never: ours("supervisor$"),
 		reason: "supervisor imports the packages below it",
 	},
-	{from: "supervisor", never: ours("supervisor/podfiles"), reason: "podfiles is a client of the set of pods"},
+	{
+		from: "supervisor", except: "supervisor/schedule", never: ours("supervisor/podfiles"),
+		reason: "podfiles is a client of the set of pods, and schedule one of both",
+	},
+	{from: "supervisor", never: ours("supervisor/schedule"), reason: "schedule is a client of the set of pods"},
 	{
 		from: "supervisor/", never: ours("supervisor/explain"),
 		reason: "explain reads the events of supervisor; only the server and clients of the API import it",

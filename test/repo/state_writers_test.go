@@ -17,6 +17,7 @@ var stateWriters = map[string][]string{
 	"internal/daemon/notify":     {"STATE/notify/*.json"},
 	"internal/daemon/images":     {"STATE/image-use.json"},
 	"internal/daemon/bundleundo": {"STATE/bundle-undo.json"},
+	"supervisor/schedule":        {"STATE/schedules/*.json"},
 	"runtime/network":            {"STATE/network.json", "RUN/network.json"},
 	"runtime/namespace":          {"STATE/users.json"},
 	"runtime/engine":             {"STATE/engine/images.json", "STATE/engine/images-lost.json", "STATE/engine/damaged/reports.json"},

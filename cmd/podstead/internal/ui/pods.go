@@ -55,6 +55,8 @@ const (
 // needOf returns how much a pod needs a person.
 func needOf(p *api.Pod, e *api.Explanation) need {
 	switch {
+	case e == nil && p.Status.Schedule != nil:
+		return well
 	case e == nil: // a file that was refused, or a pod that was just created
 		if p.Metadata.UID == "" || p.Status.Phase == api.PhaseFailed {
 			return failing

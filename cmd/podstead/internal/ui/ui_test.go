@@ -189,6 +189,7 @@ func TestNeed(t *testing.T) {
 		want need
 	}{
 		"a file that is refused":   {pod: api.Pod{Status: api.PodStatus{Phase: api.PhaseFailed}}, want: failing},
+		"scheduled":                {pod: api.Pod{Status: api.PodStatus{Schedule: &api.ScheduleStatus{}}}, want: well},
 		"not explained yet":        {pod: pending, want: moving},
 		"pulling":                  {pending, because(api.PodStateNotReady, api.CauseImagePulling), moving},
 		"pull failed":              {pending, because(api.PodStateNotReady, api.CauseImageFailed), failing},

@@ -1,0 +1,199 @@
+package schedule
+
+import (
+	"slices"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// facts are all that a decision depends on.
+type facts struct {
+	rule  *spec.Schedule
+	times times
+	// since is the time up to which runs were started or left out.
+	since time.Time
+	// saved is since, as it is on the disk.
+	saved time.Time
+	// delay is that of the runs, see [spec.Schedule].
+	delay time.Duration
+	runs  []Run     // the oldest first
+	now   time.Time // wall clock
+	// waiting is the run that was reported to wait for an earlier one; zero: none.
+	waiting time.Time
+}
+
+// times are those of a schedule. [*calendar.Calendar] implements it.
+type times interface {
+	// Next returns the first time after t.
+	Next(t time.Time) time.Time
+	// Last returns the last time after from and not after until; zero: there is none.
+	Last(from, until time.Time) time.Time
+}
+
+// Run is a pod of a schedule.
+type Run struct {
+	Pod, UID string
+	// Scheduled is the time of the schedule; zero: a person has requested the run.
+	Scheduled time.Time
+	Created   time.Time // wall clock
+	Finished  bool      // nothing of it runs
+	Ended     time.Time // wall clock; zero: it has not finished, or a client has stopped it
+	Phase     lifecycle.Phase
+	deleting  bool
+}
+
+// Succeeded reports whether the run has succeeded.
+func (r *Run) Succeeded() bool { return r.Finished && r.Phase == lifecycle.PhaseSucceeded }
+
+// decision is what the facts require.
+type decision struct {
+	// since is the new value of that of the facts. It is saved after the start.
+	since   time.Time
+	waiting time.Time
+	start   time.Time // scheduled time of the run to be started; zero: none
+	remove  []Run     // to be deleted
+	reports []report
+	reason  api.Reason // of the status of the schedule
+	next    time.Time  // when the next run is due; zero: no run is planned
+	again   time.Time  // when to decide again, if nothing changes before; zero: never
+}
+
+// report is an event of the schedule.
+type report struct {
+	kind   api.EventKind
+	fields event.Fields
+}
+
+const (
+	// correction is the least difference by which a clock that goes back was wrong before: the times since then come again. After a smaller
+	// one no run is repeated. It is that of cron(8).
+	correction = 3 * time.Hour
+	// clockSetYear is the first year that a clock that was set can show. This code is younger.
+	clockSetYear = 2026
+)
+
+// decide decides which run starts now, which ones are deleted, and when the next one is due. It is a pure function.
+//
+//	the clock of the host is not set                        nothing starts
+//	the clock went back by more than [correction]           times up to now are left out
+//	suspended                                               nothing starts
+//	a time has passed since the last run                    the newest such time is due, the earlier ones are left out
+//	due, for longer than startingDeadlineSeconds            left out
+//	due, an earlier run is running, Forbid                  waits for the end of that run
+//	due, an earlier run is running, Replace                 deletes that run; due again when it is gone
+//	due                                                     starts
+//
+// Whatever the clock does, a decision starts at most one run, and the time up to which runs are done with increases with each.
+func decide(f *facts) decision {
+	d := decision{since: f.since, reason: api.ReasonScheduled, remove: f.surplus()}
+	if f.now.Year() < clockSetYear {
+		d.reason = api.ReasonClockNotSet
+		return d
+	}
+	if f.since.Sub(f.now) > correction {
+		d.reports = append(d.reports, report{api.EventScheduleClockSetBack, event.Fields{"time": timeText(f.since)}})
+		d.since = f.now
+	}
+	if f.rule.Suspend {
+		d.reason = api.ReasonSuspended
+		return d
+	}
+	clock := f.now.Add(-f.delay) // the times of the calendar are due by this clock
+	f.due(&d, clock)
+	d.next = f.times.Next(latest(d.since, clock)).Add(f.delay)
+	if d.again.IsZero() || d.next.Before(d.again) {
+		d.again = d.next
+	}
+	return d
+}
+
+// due decides what happens to the newest time that has passed.
+func (f *facts) due(d *decision, clock time.Time) {
+	due := f.times.Last(d.since, clock)
+	if due.IsZero() {
+		return
+	}
+	active := f.active()
+	deadline := due.Add(f.delay)
+	if f.rule.StartingDeadlineSeconds != nil {
+		deadline = deadline.Add(f.rule.StartingDeadlineSeconds.Duration())
+	}
+	policy := f.rule.Policy()
+	switch {
+	case f.rule.StartingDeadlineSeconds != nil && f.now.After(deadline):
+		f.miss(d, due)
+		d.since = due
+		return
+	case len(active) > 0 && policy == spec.ConcurrencyForbid:
+		d.waiting, d.reason = due, api.ReasonRunActive
+		if !f.waiting.Equal(due) {
+			d.reports = append(d.reports, report{api.EventScheduleWaiting, event.Fields{"run": active[0].Pod, "time": timeText(due)}})
+		}
+	case len(active) > 0 && policy == spec.ConcurrencyReplace:
+		d.waiting, d.reason = due, api.ReasonRunActive
+		for _, r := range active {
+			if !r.deleting {
+				d.remove = append(d.remove, r)
+			}
+		}
+	default:
+		if before := f.times.Last(d.since, due.Add(-time.Nanosecond)); !before.IsZero() {
+			f.miss(d, before)
+		}
+		d.start, d.since = due, due
+		return
+	}
+	if f.rule.StartingDeadlineSeconds != nil {
+		d.again = deadline.Add(time.Nanosecond)
+	}
+}
+
+// miss reports the times up to last that are left out.
+func (f *facts) miss(d *decision, last time.Time) {
+	fields := event.Fields{"first": timeText(f.times.Next(d.since)), "last": ""}
+	if text := timeText(last); text != fields["first"] {
+		fields["last"] = " to " + text
+	}
+	d.reports = append(d.reports, report{api.EventScheduleMissed, fields})
+}
+
+// active returns the runs that have not finished, or are still being deleted.
+func (f *facts) active() (list []Run) {
+	for _, r := range f.runs {
+		if !r.Finished || r.deleting {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// surplus returns the finished runs beyond the limits. A run is kept until the time of the schedule is saved: its name tells the next
+// daemon that it was started.
+func (f *facts) surplus() (list []Run) {
+	successful, failed := f.rule.History()
+	left := map[bool]int{true: successful, false: failed}
+	for _, r := range slices.Backward(f.runs) {
+		switch {
+		case !r.Finished || r.deleting:
+		case left[r.Succeeded()] > 0:
+			left[r.Succeeded()]--
+		case !r.Scheduled.After(f.saved):
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// timeText is a time as events have it, in the zone of the host.
+func timeText(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 -0700") }

@@ -1,0 +1,473 @@
+// Package schedule starts pods at the times of their schedule. It decides when a run starts, and which runs are kept: see decide, which is
+// a pure function. Each run is a pod of its own, which the set of pods supervises as any other. Package schedule changes no pod that it
+// has not created.
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/disk"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/calendar"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// Pods is the set of pods of a host. [*supervisor.Supervisor] implements it.
+type Pods interface {
+	Pods() []supervisor.Snapshot
+	Changed() <-chan struct{}
+	Add(pod *spec.Pod, owner state.Owner) (supervisor.Snapshot, error)
+	Stop(ctx context.Context, name string, o supervisor.StopOptions) error
+	// SetSchedules sets the names of the pods with a schedule.
+	SetSchedules(names []string)
+}
+
+// Files is the pods directory. [*podfiles.Set] implements it.
+type Files interface {
+	Files() []podfiles.File
+	Changed() <-chan struct{}
+	// Known returns the names of the pods that files define or may define; complete is false if there may be others.
+	Known() (names map[string]bool, complete bool)
+}
+
+// Options are options of [Schedules].
+type Options struct {
+	Events *event.Ring
+	// States stores up to when runs were started.
+	States *States
+	// Host identifies the host, so that the delays of runs differ between hosts.
+	Host string
+	Now  func() time.Time // wall clock; nil: [time.Now]
+	Log  *slog.Logger     // nil: discarded
+}
+
+// Schedules are the schedules of the pods directory. It is safe for concurrent use.
+type Schedules struct {
+	files Files
+	pods  Pods
+	o     Options
+	disk  *disk.Caller
+
+	// turn is held while schedules are decided and carried out. It protects everything up to mu.
+	turn    sync.Mutex
+	loaded  bool
+	states  map[string]State // by name of the pod
+	entries map[string]*entry
+	deleted map[string]*spec.Pod // definitions that are being deleted, by name
+
+	mu      sync.Mutex
+	decided map[string]Status // without File and Runs, by name of the pod. It is not changed, but replaced
+}
+
+// entry is what is known of a schedule.
+type entry struct {
+	definition *spec.Pod
+	calendar   *calendar.Calendar
+	state      State     // as it is to be saved
+	saved      time.Time // [State.Since] on the disk
+	failure    string    // of the newest attempt to save the state; empty: it succeeded
+	waiting    time.Time // see facts
+}
+
+// Status is a schedule at one moment. It is immutable.
+type Status struct {
+	Pod    *spec.Pod // the definition
+	File   string    // in the pods directory
+	Reason api.Reason
+	Next   time.Time // when the next run is due; zero: no run is planned
+	Last   time.Time // time of the schedule of the last run that it started; zero: none
+	Runs   []Run     // the newest first
+}
+
+// New returns the schedules of a pods directory. They start nothing until [Schedules.Run] is called.
+func New(files Files, pods Pods, o Options) *Schedules {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Schedules{
+		files: files, pods: pods, o: o, disk: disk.NewCaller(o.Log), entries: map[string]*entry{}, deleted: map[string]*spec.Pod{},
+	}
+}
+
+const (
+	// maxSleep is the longest time until the clock of the host is read again, which may be set. Timers do not follow it.
+	maxSleep = 30 * time.Second
+	// pace is the least time between two decisions. Pods that start change often.
+	pace = 100 * time.Millisecond
+	// retry is the time after which states are read again that could not be read.
+	retry = 10 * time.Second
+)
+
+// Run starts runs until ctx ends. The pods keep running.
+func (s *Schedules) Run(ctx context.Context) {
+	for {
+		files, pods := s.files.Changed(), s.pods.Changed()
+		wait := s.pass(ctx)
+		if wait < 0 {
+			pods, wait = nil, maxSleep // without a schedule, pods are of no interest
+		}
+		if !pause(ctx, pace, nil, nil) || !pause(ctx, min(wait, maxSleep), files, pods) {
+			return
+		}
+	}
+}
+
+// pause waits for a time, or until one of the channels is closed. It returns false if ctx ends before.
+func pause(ctx context.Context, d time.Duration, files, pods <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-files:
+	case <-pods:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// pass decides and carries out all schedules once. It returns the time until the next pass; negative: until a file changes.
+func (s *Schedules) pass(ctx context.Context) (wait time.Duration) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if err := s.load(ctx); err != nil {
+		s.o.Log.LogAttrs(ctx, slog.LevelWarn, "schedules cannot be read, no run is started", slog.Any("error", err))
+		return retry
+	}
+	scheduled := s.scheduled()
+	s.forget(ctx, scheduled)
+	names := map[string]bool{} // with those whose file is missing because the directory is lost
+	for name := range s.states {
+		names[name] = true
+	}
+	for name := range scheduled {
+		names[name] = true
+	}
+	s.pods.SetSchedules(slices.Sorted(maps.Keys(names)))
+	wait = -1
+	if len(scheduled) > 0 {
+		wait = maxSleep
+	}
+	runs := runsOf(s.pods.Pods())
+	decided := map[string]Status{}
+	for _, name := range slices.Sorted(maps.Keys(scheduled)) {
+		file := scheduled[name]
+		e, err := s.entry(name, file.Definition)
+		if err != nil { // the time zone is not installed any more
+			s.o.Log.LogAttrs(ctx, slog.LevelWarn, "schedule not used", slog.String("pod", name), slog.Any("error", err))
+			continue
+		}
+		d := s.turnOf(ctx, e, runs[name])
+		if !d.again.IsZero() {
+			wait = min(wait, max(0, d.again.Sub(s.o.Now())))
+		}
+		decided[name] = Status{Pod: file.Definition, Reason: d.reason, Next: d.next, Last: e.state.Last}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.decided = decided
+	return wait
+}
+
+// load reads the states once.
+func (s *Schedules) load(ctx context.Context) error {
+	if s.loaded {
+		return nil
+	}
+	type found struct {
+		states   map[string]State
+		problems []error
+	}
+	f, err := disk.Call(ctx, s.disk, func() (found, error) {
+		states, problems, err := s.o.States.load()
+		return found{states, problems}, err
+	})
+	if err != nil {
+		return err
+	}
+	for _, problem := range f.problems {
+		s.o.Log.LogAttrs(ctx, slog.LevelWarn, "state of a schedule cannot be used", slog.Any("error", problem))
+	}
+	s.states, s.loaded = f.states, true
+	return nil
+}
+
+// scheduled returns the files whose pods have a schedule, by name of the pod, except those that are being deleted.
+func (s *Schedules) scheduled() map[string]podfiles.File {
+	scheduled := map[string]podfiles.File{}
+	for _, f := range s.files.Files() {
+		if f.Definition != nil && f.Definition.Schedule != nil && f.Reason == "" {
+			scheduled[f.Pod] = f
+		}
+	}
+	for name, definition := range s.deleted {
+		if scheduled[name].Definition != definition {
+			delete(s.deleted, name)
+		} else {
+			delete(scheduled, name)
+		}
+	}
+	return scheduled
+}
+
+// forget drops what is known of schedules without a file.
+func (s *Schedules) forget(ctx context.Context, scheduled map[string]podfiles.File) {
+	maps.DeleteFunc(s.entries, func(name string, _ *entry) bool { _, exists := scheduled[name]; return !exists })
+	names, complete := s.files.Known()
+	for name := range s.states {
+		if _, exists := scheduled[name]; exists || names[name] || !complete {
+			continue
+		}
+		s.drop(ctx, name)
+	}
+}
+
+// drop drops the state of a schedule that does not exist any more.
+func (s *Schedules) drop(ctx context.Context, name string) {
+	delete(s.entries, name)
+	delete(s.states, name)
+	if _, err := disk.Call(ctx, s.disk, func() (struct{}, error) { return struct{}{}, s.o.States.remove(name) }); err != nil {
+		s.o.Log.LogAttrs(ctx, slog.LevelWarn, "state of a schedule not removed", slog.String("pod", name), slog.Any("error", err))
+	}
+}
+
+// entry returns what is known of a schedule. One that is new, or has other times than before, begins now.
+func (s *Schedules) entry(name string, definition *spec.Pod) (*entry, error) {
+	e := s.entries[name]
+	if e != nil && e.definition == definition {
+		return e, nil
+	}
+	rule := definition.Schedule
+	times, err := calendar.Parse(rule.Cron, rule.TimeZone)
+	if err != nil {
+		return nil, err
+	}
+	if e == nil {
+		e = &entry{state: s.states[name], saved: s.states[name].Since}
+		s.entries[name] = e
+	}
+	e.definition, e.calendar = definition, times
+	if e.state.Cron != rule.Cron || e.state.TimeZone != rule.TimeZone {
+		e.state = State{Pod: name, Cron: rule.Cron, TimeZone: rule.TimeZone, Since: s.o.Now(), Last: e.state.Last}
+		e.saved, e.waiting = time.Time{}, time.Time{}
+	}
+	return e, nil
+}
+
+// turnOf decides what becomes of a schedule now, and carries it out.
+func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
+	rule := e.definition.Schedule
+	d := decide(&facts{
+		rule: rule, times: e.calendar, since: e.state.Since, saved: e.saved, delay: s.delay(e.definition), runs: runs, now: s.o.Now(),
+		waiting: e.waiting,
+	})
+	e.waiting = d.waiting
+	for _, r := range d.reports {
+		s.emit(e.definition.Name, r)
+	}
+	for _, r := range d.remove {
+		s.remove(ctx, r, scheduler(e.definition.Name))
+	}
+	if !d.start.IsZero() {
+		err := s.start(e.definition, d.start)
+		if errors.Is(err, supervisor.ErrLeaving) {
+			return d // the next daemon starts it
+		}
+		if err == nil {
+			e.state.Last = d.start
+		}
+	}
+	e.state.Since = d.since
+	s.save(ctx, e)
+	return d
+}
+
+// save saves the state of a schedule if it has changed. If that fails, the names of the runs tell the next daemon which were started.
+func (s *Schedules) save(ctx context.Context, e *entry) {
+	next := e.state
+	if e.saved.Equal(next.Since) {
+		return
+	}
+	name := next.Pod
+	if _, err := disk.Call(ctx, s.disk, func() (struct{}, error) { return struct{}{}, s.o.States.save(next) }); err != nil {
+		if err.Error() != e.failure { // it is repeated
+			s.o.Log.LogAttrs(ctx, slog.LevelWarn, "state of a schedule not saved", slog.String("pod", name), slog.Any("error", err))
+		}
+		e.failure = err.Error()
+		return
+	}
+	e.saved, e.failure, s.states[name] = next.Since, "", next
+}
+
+// delay is how long the runs of a pod are delayed on this host.
+func (s *Schedules) delay(definition *spec.Pod) time.Duration {
+	limit := uint64(definition.Schedule.JitterSeconds.Duration())
+	if limit == 0 {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(s.o.Host + "\x00" + definition.Name))
+	return time.Duration(binary.BigEndian.Uint64(sum[:]) % limit).Truncate(time.Second)
+}
+
+// scheduler is who requests what a schedule does, for people.
+func scheduler(pod string) string { return "the schedule of pod " + pod }
+
+// start starts a run at a time of the schedule, unless an earlier daemon has started it.
+func (s *Schedules) start(definition *spec.Pod, at time.Time) error {
+	run := definition.Run(at, false)
+	owner := state.Owner{By: scheduler(definition.Name), Schedule: definition.Name, Scheduled: at.Unix()}
+	_, err := s.pods.Add(run, owner)
+	isRun := func(p supervisor.Snapshot) bool {
+		return p.Pod.Name == run.Name && p.Owner.Schedule == owner.Schedule && p.Owner.Scheduled == owner.Scheduled
+	}
+	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && slices.ContainsFunc(s.pods.Pods(), isRun) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, supervisor.ErrLeaving) {
+		s.emit(definition.Name, report{api.EventScheduleFailed, event.Fields{"run": run.Name, "error": err.Error()}})
+	} else if err == nil {
+		fields := event.Fields{"run": run.Name, "time": " at " + timeText(at), "by": owner.By}
+		s.emit(definition.Name, report{api.EventScheduleStarted, fields})
+	}
+	return err
+}
+
+// StartNow starts a run that a person has requested, beside those of the schedule, and returns its name.
+func (s *Schedules) StartNow(pod, by string) (string, error) {
+	status, exists := s.Status(pod)
+	if !exists {
+		return "", supervisor.ErrNotFound
+	}
+	run := status.Pod.Run(s.o.Now(), true)
+	if _, err := s.pods.Add(run, state.Owner{By: by, Schedule: pod}); err != nil {
+		return "", err
+	}
+	s.emit(pod, report{api.EventScheduleStarted, event.Fields{"run": run.Name, "time": ", requested by " + by, "by": by}})
+	return run.Name, nil
+}
+
+// Delete deletes the runs of a schedule whose file was removed, and starts no others.
+func (s *Schedules) Delete(ctx context.Context, pod, by string) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	for _, f := range s.files.Files() {
+		if f.Pod == pod && f.Definition != nil {
+			s.deleted[pod] = f.Definition
+		}
+	}
+	s.drop(ctx, pod)
+	var errs []error
+	for _, r := range runsOf(s.pods.Pods())[pod] {
+		err := s.pods.Stop(ctx, r.Pod, supervisor.StopOptions{UID: r.UID, Delete: true, By: by})
+		if err != nil && !errors.Is(err, supervisor.ErrNotFound) {
+			errs = append(errs, fmt.Errorf("delete run %s: %w", r.Pod, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// remove deletes a run.
+func (s *Schedules) remove(ctx context.Context, r Run, by string) {
+	err := s.pods.Stop(ctx, r.Pod, supervisor.StopOptions{UID: r.UID, Delete: true, By: by})
+	if err != nil && ctx.Err() == nil && !errors.Is(err, supervisor.ErrNotFound) && !errors.Is(err, supervisor.ErrLeaving) {
+		s.o.Log.LogAttrs(ctx, slog.LevelWarn, "run not deleted", slog.String("pod", r.Pod), slog.Any("error", err))
+	}
+}
+
+// emit emits an event of a schedule.
+func (s *Schedules) emit(pod string, r report) {
+	s.o.Events.Add(event.New(r.kind, time.Now(), pod, r.fields))
+}
+
+// List returns the schedules, sorted by name of the pod. One whose file was accepted a moment ago is among them.
+func (s *Schedules) List() (list []Status) {
+	s.mu.Lock()
+	decided := s.decided
+	s.mu.Unlock()
+	var runs map[string][]Run
+	for _, f := range s.files.Files() {
+		if f.Definition == nil || f.Definition.Schedule == nil || f.Reason != "" {
+			continue
+		}
+		if runs == nil {
+			runs = runsOf(s.pods.Pods())
+		}
+		status, known := decided[f.Pod]
+		if !known || status.Pod != f.Definition {
+			status = s.preview(f.Definition, status.Last)
+			for _, r := range runs[f.Pod] {
+				status.Last = latest(status.Last, r.Scheduled)
+			}
+		}
+		status.File, status.Runs = f.Path, runs[f.Pod]
+		slices.Reverse(status.Runs)
+		list = append(list, status)
+	}
+	slices.SortFunc(list, func(a, b Status) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
+	return list
+}
+
+// preview returns the status of a schedule that was not decided yet, as if it began now.
+func (s *Schedules) preview(definition *spec.Pod, last time.Time) Status {
+	status := Status{Pod: definition, Reason: api.ReasonScheduled, Last: last}
+	rule, now := definition.Schedule, s.o.Now()
+	if times, err := calendar.Parse(rule.Cron, rule.TimeZone); err == nil {
+		d := decide(&facts{rule: rule, times: times, since: now, saved: now, delay: s.delay(definition), now: now})
+		status.Reason, status.Next = d.reason, d.next
+	}
+	return status
+}
+
+// Status returns the schedule of a pod.
+func (s *Schedules) Status(pod string) (Status, bool) {
+	list := s.List()
+	i := slices.IndexFunc(list, func(status Status) bool { return status.Pod.Name == pod })
+	if i < 0 {
+		return Status{}, false
+	}
+	return list[i], true
+}
+
+// runsOf returns the runs of schedules by name of the pod, the oldest first.
+func runsOf(snapshots []supervisor.Snapshot) map[string][]Run {
+	runs := map[string][]Run{}
+	for i := range snapshots {
+		p := &snapshots[i]
+		if p.Owner.Schedule == "" {
+			continue
+		}
+		r := Run{
+			Pod: p.Pod.Name, UID: p.Facts.UID, Created: p.Facts.Accepted.Wall, Finished: p.AtRest, Phase: p.Status.Phase,
+			deleting: p.Facts.Stop.Delete,
+		}
+		if p.Owner.Scheduled != 0 {
+			r.Scheduled = time.Unix(p.Owner.Scheduled, 0)
+		}
+		if p.AtRest {
+			r.Ended = lifecycle.Finished(p.Pod, p.Facts).Wall
+		}
+		runs[p.Owner.Schedule] = append(runs[p.Owner.Schedule], r)
+	}
+	for _, list := range runs {
+		slices.SortStableFunc(list, func(a, b Run) int { return a.Created.Compare(b.Created) })
+	}
+	return runs
+}

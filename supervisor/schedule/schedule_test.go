@@ -1,0 +1,373 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// host has the pods and the pods directory of a host.
+type host struct {
+	*testing.T
+	dir      string // of the states
+	now      time.Time
+	files    []podfiles.File
+	complete bool
+	list     []supervisor.Snapshot
+	refuse   error // of Add
+	names    []string
+	ring     *event.Ring
+}
+
+func (h *host) Files() []podfiles.File      { return h.files }
+func (h *host) Changed() <-chan struct{}    { return nil }
+func (h *host) SetSchedules(names []string) { h.names = names }
+
+func (h *host) Known() (names map[string]bool, complete bool) {
+	names = map[string]bool{}
+	for _, f := range h.files {
+		names[f.Pod] = true
+	}
+	return names, h.complete
+}
+
+func (h *host) Pods() []supervisor.Snapshot { return slices.Clone(h.list) }
+
+func (h *host) Add(pod *spec.Pod, owner state.Owner) (supervisor.Snapshot, error) {
+	if h.refuse != nil {
+		return supervisor.Snapshot{}, h.refuse
+	}
+	if slices.ContainsFunc(h.list, func(p supervisor.Snapshot) bool { return p.Pod.Name == pod.Name }) {
+		return supervisor.Snapshot{}, &supervisor.NameTakenError{Name: pod.Name}
+	}
+	p := supervisor.Snapshot{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: pod.Name, Accepted: lifecycle.Instant{Wall: h.now}}}
+	h.list = append(h.list, p)
+	return p, nil
+}
+
+func (h *host) Stop(_ context.Context, name string, o supervisor.StopOptions) error {
+	before := len(h.list)
+	h.list = slices.DeleteFunc(h.list, func(p supervisor.Snapshot) bool { return p.Pod.Name == name && o.UID == p.Facts.UID && o.Delete })
+	if len(h.list) == before {
+		return supervisor.ErrNotFound
+	}
+	return nil
+}
+
+// finish completes all runs.
+func (h *host) finish() {
+	for i := range h.list {
+		h.list[i].AtRest, h.list[i].Status.Phase = true, lifecycle.PhaseSucceeded
+	}
+}
+
+func (h *host) runs() (names string) {
+	for i := range h.list {
+		names += " " + h.list[i].Pod.Name
+	}
+	return strings.TrimSpace(names)
+}
+
+func (h *host) events() (kinds []api.EventKind) {
+	events, _ := h.ring.Since(0)
+	for i := range events {
+		if events[i].Pod == "backup" {
+			kinds = append(kinds, events[i].Kind)
+		}
+	}
+	return kinds
+}
+
+// daemon returns the schedules of a new daemon.
+func (h *host) daemon() *Schedules {
+	return New(h, h, Options{Events: h.ring, States: NewStates(h.dir), Host: "a", Now: func() time.Time { return h.now }})
+}
+
+// file defines the pod with a schedule.
+func (h *host) file(text string) {
+	h.Helper()
+	text = "restartPolicy = \"Never\"\nschedule = { " + text + ", timeZone = \"UTC\" }\n[[containers]]\nname = \"a\"\nimage = \"b\"\n"
+	pod, problems := spec.Parse("backup.toml", []byte(text))
+	if pod == nil {
+		h.Fatal(problems)
+	}
+	h.files = []podfiles.File{{Path: "/etc/backup.toml", Pod: "backup", Definition: pod, SpecHash: pod.Hash}}
+}
+
+func newHost(t *testing.T) *host {
+	t.Helper()
+	h := &host{
+		T: t, dir: filepath.Join(t.TempDir(), "schedules"), now: time.Date(2026, 5, 1, 1, 0, 0, 0, time.UTC), complete: true,
+		ring: event.NewRing(100),
+	}
+	h.file(`cron = "0 3 * * *"`)
+	return h
+}
+
+func (h *host) at(s *Schedules, day, hour int) time.Duration {
+	h.now = time.Date(2026, 5, day, hour, 0, 0, 0, time.UTC)
+	return s.pass(h.Context())
+}
+
+// TestDaemons: what one daemon has started, no other one starts again, and what it has missed starts once.
+func TestDaemons(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	if wait := h.at(s, 1, 1); wait <= 0 || wait > maxSleep || h.runs() != "" {
+		t.Errorf("the next pass is in %v, runs: %s", wait, h.runs())
+	}
+	h.at(h.daemon(), 1, 3) // another daemon, since the host was off
+	const first, second, third = "backup-29626740", "backup-29628180", "backup-29632500"
+	if h.runs() != first || !slices.Equal(h.names, []string{"backup"}) {
+		t.Fatalf("runs: %s, names: %v", h.runs(), h.names)
+	}
+	// The daemon was killed before it had saved the time.
+	kept := h.dir + ".kept"
+	if err := os.CopyFS(kept, os.DirFS(h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	s = h.daemon()
+	h.at(s, 2, 3)
+	if err := errors.Join(os.RemoveAll(h.dir), os.Rename(kept, h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	s = h.daemon()
+	h.at(s, 2, 4)
+	if h.runs() != first+" "+second || len(h.events()) != 2 {
+		t.Errorf("runs: %s, events: %v", h.runs(), h.events())
+	}
+	h.finish()
+	h.at(h.daemon(), 5, 9)
+	if h.runs() != first+" "+second+" "+third || h.events()[2] != api.EventScheduleMissed {
+		t.Errorf("runs: %s, events: %v", h.runs(), h.events())
+	}
+	// A daemon that loses the state begins now.
+	if err := os.RemoveAll(h.dir); err != nil {
+		t.Fatal(err)
+	}
+	s = h.daemon()
+	h.at(s, 20, 9)
+	if h.runs() != first+" "+second+" "+third {
+		t.Errorf("without a state: %s", h.runs())
+	}
+	list := s.List()
+	if len(list) != 1 || list[0].Runs[0].Pod != third || !list[0].Next.Equal(time.Date(2026, 5, 21, 3, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestDisk: a time that cannot be saved is not forgotten, and its run is kept until it is saved.
+func TestDisk(t *testing.T) {
+	h := newHost(t)
+	h.file(`cron = "0 3 * * *", successfulJobsHistoryLimit = 0`)
+	s := h.daemon()
+	h.at(s, 1, 1)
+	if err := errors.Join(os.RemoveAll(h.dir), os.WriteFile(h.dir, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	h.at(s, 1, 3)
+	h.finish()
+	h.at(s, 1, 4)
+	if h.runs() == "" {
+		t.Error("the run was deleted although its time is not saved")
+	}
+	if err := os.Remove(h.dir); err != nil {
+		t.Fatal(err)
+	}
+	h.at(s, 1, 5)
+	h.at(s, 1, 6)
+	if h.runs() != "" {
+		t.Errorf("runs: %s", h.runs())
+	}
+	h.at(h.daemon(), 1, 7)
+	if h.runs() != "" {
+		t.Errorf("runs of the next daemon: %s", h.runs())
+	}
+	// A state that cannot be read starts nothing until it can.
+	if err := errors.Join(os.RemoveAll(h.dir), os.WriteFile(h.dir, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s = h.daemon()
+	if wait := h.at(s, 3, 1); wait != retry || h.runs() != "" {
+		t.Errorf("%v, runs: %s", wait, h.runs())
+	}
+}
+
+// TestFiles: a file that is missing because the directory is lost keeps the state, and one that was removed does not.
+func TestFiles(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	h.at(s, 1, 1)
+	path := filepath.Join(h.dir, "backup.json")
+	files := h.files
+	h.files, h.complete = nil, false
+	if wait := h.at(s, 2, 4); wait >= 0 || len(s.List()) != 0 {
+		t.Errorf("the next pass is in %v", wait)
+	}
+	if _, err := os.Stat(path); err != nil || h.runs() != "" || !slices.Equal(h.names, []string{"backup"}) {
+		t.Errorf("%v, runs: %s, names: %v", err, h.runs(), h.names)
+	}
+	h.files, h.complete = files, true
+	h.at(s, 2, 5)
+	if h.runs() != "backup-29628180" {
+		t.Errorf("runs: %s", h.runs())
+	}
+	h.file(`cron = "30 4 * * *"`) // its times count from now
+	h.at(s, 2, 6)
+	if h.runs() != "backup-29628180" {
+		t.Errorf("runs after a change: %s", h.runs())
+	}
+	h.files = nil
+	h.at(s, 2, 7)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) || h.runs() == "" {
+		t.Errorf("%v, runs: %s", err, h.runs())
+	}
+}
+
+func TestRefused(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	h.at(s, 1, 1)
+	h.refuse = supervisor.ErrLeaving
+	h.at(s, 1, 3)
+	h.refuse = &supervisor.RefusedError{Pod: "backup-1", Refusals: []lifecycle.Refusal{{Reason: "OutOfcpu", Message: "Too much"}}}
+	h.at(s, 1, 4)
+	h.at(s, 1, 5)
+	if !slices.Equal(h.events(), []api.EventKind{api.EventScheduleFailed}) {
+		t.Errorf("events: %v", h.events())
+	}
+	h.refuse = nil
+	h.at(s, 1, 6)
+	if h.runs() != "" {
+		t.Errorf("runs: %s", h.runs())
+	}
+}
+
+// TestRequests: a person starts a run at any time, and deletes all runs. No run follows while the file is being removed.
+func TestRequests(t *testing.T) {
+	h := newHost(t)
+	h.file(`cron = "0 3 * * *", suspend = true, jitterSeconds = 3600`)
+	s := h.daemon()
+	if status, ok := s.Status("backup"); !ok || status.Reason != api.ReasonSuspended || !status.Next.IsZero() { // before the first pass
+		t.Errorf("%+v", status)
+	}
+	run, err := s.StartNow("backup", "podstead start")
+	if err != nil || run != "backup-manual-1777597200" || h.list[0].Owner.By != "podstead start" {
+		t.Errorf("%s, %v, %+v", run, err, h.list)
+	}
+	if _, err := s.StartNow("backup", "podstead start"); err == nil {
+		t.Error("two runs have the same name")
+	}
+	if _, err := s.StartNow("other", "podstead start"); !errors.Is(err, supervisor.ErrNotFound) {
+		t.Errorf("a pod that does not exist: %v", err)
+	}
+	h.at(s, 1, 2)
+	h.file(`cron = "0 3 * * *"`)
+	if err := s.Delete(t.Context(), "backup", "podstead delete"); err != nil || h.runs() != "" {
+		t.Errorf("%v, runs: %s", err, h.runs())
+	}
+	h.at(s, 1, 3)
+	if h.runs() != "" {
+		t.Errorf("runs while the file is removed: %s", h.runs())
+	}
+	h.file(`cron = "0 3 * * *"`) // another file
+	h.at(s, 1, 4)
+	h.at(s, 2, 3)
+	if h.runs() != "backup-29628180" {
+		t.Errorf("runs of a new file: %s", h.runs())
+	}
+}
+
+// TestJitter: the delay of a pod on a host is always the same, and others have others.
+func TestJitter(t *testing.T) {
+	h := newHost(t)
+	h.file(`cron = "0 3 * * *", jitterSeconds = 3600`)
+	delays := map[time.Duration]bool{}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		s := h.daemon()
+		s.o.Host = name
+		delay := s.delay(h.files[0].Definition)
+		if delay < 0 || delay >= time.Hour || delay != s.delay(h.files[0].Definition) || delay%time.Second != 0 {
+			t.Errorf("host %s: %v", name, delay)
+		}
+		delays[delay] = true
+	}
+	if len(delays) < 3 {
+		t.Errorf("delays: %v", delays)
+	}
+}
+
+// TestStates: damaged files are set aside, and those of a later version are not touched.
+func TestStates(t *testing.T) {
+	h := newHost(t)
+	path := func(name string) string { return filepath.Join(h.dir, name) }
+	if err := os.MkdirAll(h.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	const later = `{"version":2,"pod":"backup","new":1}`
+	for name, text := range map[string]string{"backup.json": later, "damaged.json": "{", "other.json": `{"version":1,"pod":"web"}`} {
+		if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := h.daemon()
+	h.at(s, 1, 1)
+	h.at(s, 1, 3)
+	if text, err := os.ReadFile(path("backup.json")); err != nil || string(text) != later {
+		t.Errorf("%s, %v", text, err)
+	}
+	for _, name := range []string{"damaged.json.unreadable", "other.json.unreadable"} {
+		if _, err := os.Stat(path(name)); err != nil {
+			t.Error(err)
+		}
+	}
+	if h.runs() != "backup-29626740" {
+		t.Errorf("runs: %s", h.runs())
+	}
+}
+
+// TestRun: a schedule is decided when its file appears.
+func TestRun(t *testing.T) {
+	h := newHost(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	s := h.daemon()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx)
+	}()
+	for {
+		if _, err := os.Stat(filepath.Join(h.dir, "backup.json")); err == nil {
+			break
+		}
+		if !pause(t.Context(), time.Millisecond, nil, nil) {
+			t.Fatal("no state was saved")
+		}
+	}
+	cancel()
+	<-done
+}
+
+// TestListBeforeDecision: the last run is known as soon as a daemon lists its files.
+func TestListBeforeDecision(t *testing.T) {
+	h := newHost(t)
+	h.at(h.daemon(), 1, 1)
+	h.at(h.daemon(), 1, 3)
+	status, ok := h.daemon().Status("backup")
+	if want := time.Date(2026, 5, 1, 3, 0, 0, 0, time.UTC); !ok || !status.Last.Equal(want) || !status.Next.Equal(want.AddDate(0, 0, 1)) {
+		t.Errorf("%+v", status)
+	}
+}
