@@ -25,11 +25,14 @@ const (
 	maxLine = 4000
 )
 
+// Note is the stream of lines that this program adds.
+const Note = "note"
+
 // Line is a line of a log.
 type Line struct {
 	Pod       string    `json:"pod"`
 	Container string    `json:"container"`
-	Stream    string    `json:"stream"` // stdout, stderr, or note: a text of this program
+	Stream    string    `json:"stream"` // stdout, stderr or [Note]
 	Time      time.Time `json:"time"`
 	Text      string    `json:"text"`
 }
@@ -157,7 +160,7 @@ func (m *member) send(ctx context.Context, l Line) error {
 
 // note sends a text for people.
 func (m *member) note(ctx context.Context, text string) {
-	_ = m.send(ctx, Line{Pod: m.pod, Stream: "note", Time: time.Now(), Text: plain.Text(text)}) // it fails if the screen is gone
+	_ = m.send(ctx, Line{Pod: m.pod, Stream: Note, Time: time.Now(), Text: plain.Text(text)}) // it fails if the screen is gone
 }
 
 // following is the daemon for [follow.Logs].

@@ -47,9 +47,6 @@ func (s *Source) Pod(ctx context.Context, name string, zone *time.Location) (*De
 		return nil, err
 	}
 	e.Text = view.Headline(e, time.Now().In(zone)) // it renders all texts
-	for i := range events {
-		events[i].Fields = nil // they are in the message
-	}
 	d := &Detail{Explanation: *e, Exits: []Exit{}, Events: events}
 	for i := range e.Containers {
 		if c := &e.Containers[i]; c.LastExit != nil {

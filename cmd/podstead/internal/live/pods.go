@@ -38,6 +38,8 @@ type Row struct {
 	Restarts    int       `json:"restarts"`
 	LastRestart time.Time `json:"lastRestart,omitzero"`
 	Created     time.Time `json:"created,omitzero"`
+
+	Containers []string `json:"-"` // those of its spec, without init containers
 }
 
 // Need is how much a pod needs a person. Lists begin with the lowest.
@@ -256,6 +258,9 @@ func rows(pods map[[2]string]*api.Pod, stats []api.PodStats, explained []api.Exp
 			Created: p.Metadata.CreationTimestamp,
 		}
 		one.Restarts, one.LastRestart = view.RestartsOf(p)
+		for i := range p.Spec.Containers {
+			one.Containers = append(one.Containers, p.Spec.Containers[i].Name)
+		}
 		if e != nil {
 			one.Text = view.Headline(e, now)
 		}

@@ -25,6 +25,9 @@ func (s *Server) pod(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
+	for i := range d.Events {
+		d.Events[i].Fields = nil // they are in the message
+	}
 	answer(w, d)
 }
 
