@@ -169,6 +169,10 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 // press handles a key.
 func (m *model) press(msg *tea.KeyPressMsg) tea.Cmd {
 	key := msg.String()
+	if key == "alt+esc" { // Esc twice, in one read
+		esc := tea.KeyPressMsg{Code: tea.KeyEscape}
+		return tea.Batch(m.press(&esc), m.press(&esc))
+	}
 	m.notice = ""
 	switch {
 	case key == "ctrl+c":

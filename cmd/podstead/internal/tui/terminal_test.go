@@ -23,7 +23,9 @@ const testTimeout = 2 * time.Minute
 // brokenSource panics when details are requested.
 type brokenSource struct{ *fakeSource }
 
-func (brokenSource) Pod(context.Context, string, *time.Location) (*live.Detail, error) { panic("broken") }
+func (brokenSource) Pod(context.Context, string, *time.Location) (*live.Detail, error) {
+	panic("broken")
+}
 
 // output is what a program has written to a terminal.
 type output struct {

@@ -237,8 +237,9 @@ func ago(d time.Duration) time.Time { return time.Now().Add(-d) }
 func pods() live.List {
 	return live.List{Pods: []live.Row{
 		{
-			Name: "crash", UID: "1", Status: "CrashLoopBackOff", Ready: "0/1", Need: live.Failing, Restarts: 7, LastRestart: ago(40 * time.Second),
-			Created: ago(time.Hour), Text: "crash restarted 7 times because it exited with code 3 after 12ms. Next restart in 2m40s.",
+			Name: "crash", UID: "1", Status: "CrashLoopBackOff", Ready: "0/1", Need: live.Failing, Restarts: 7,
+			LastRestart: ago(40 * time.Second), Created: ago(time.Hour),
+			Text:       "crash restarted 7 times because it exited with code 3 after 12ms. Next restart in 2m40s.",
 			Containers: []string{"crasher"},
 		},
 		{
@@ -246,10 +247,13 @@ func pods() live.List {
 			Restarts: 1, LastRestart: ago(30 * time.Minute), Created: ago(3 * 24 * time.Hour), CPU: new(uint64(2_500_000)),
 			Memory: new(uint64(34 << 20)), Limit: new(uint64(64 << 20)), Text: "restarted once because it was OOM-killed.",
 		},
-		{Name: "new", UID: "3", Status: "ContainerCreating", Ready: "0/1", Need: live.Moving, Created: ago(2 * time.Second), Text: "new: starting."},
 		{
-			Name: "web", UID: "4", Status: "Running", Ready: "2/2", Need: live.Well, Created: ago(5 * time.Hour), CPU: new(uint64(1_200_000_000)),
-			Memory: new(uint64(3 << 30)), Text: "web is ready.", Containers: []string{"app", "proxy"},
+			Name: "new", UID: "3", Status: "ContainerCreating", Ready: "0/1", Need: live.Moving, Created: ago(2 * time.Second),
+			Text: "new: starting.",
+		},
+		{
+			Name: "web", UID: "4", Status: "Running", Ready: "2/2", Need: live.Well, Created: ago(5 * time.Hour),
+			CPU: new(uint64(1_200_000_000)), Memory: new(uint64(3 << 30)), Text: "web is ready.", Containers: []string{"app", "proxy"},
 		},
 		{Name: "job", UID: "5", Status: "Completed", Ready: "0/1", Need: live.Over, Created: ago(26 * time.Hour), Text: "job completed."},
 	}}
@@ -276,7 +280,9 @@ func crashed() *live.Detail {
 		Evidence: api.Evidence{Log: []string{"starting", "\x1b[2Jcleared"}, TerminationMessage: "the disk is full"},
 	}}
 	event := func(seq, cause uint64, before time.Duration, kind api.EventKind, level api.EventLevel, message string) {
-		e := api.Event{Seq: seq, Cause: cause, Time: ago(before), Kind: kind, Level: level, Reason: string(kind), Pod: "crash", Message: message}
+		e := api.Event{
+			Seq: seq, Cause: cause, Time: ago(before), Kind: kind, Level: level, Reason: string(kind), Pod: "crash", Message: message,
+		}
 		if seq > 1 {
 			e.Container, e.Attempt, e.Fields = "crasher", 1, map[string]string{"code": "3"}
 		}
@@ -330,8 +336,9 @@ func lines() []live.Line {
 		return live.Line{Pod: pod, Container: "app", Stream: stream, Time: time.Now(), Text: text}
 	}
 	return []live.Line{
-		line("web", "stdout", "GET / 200"), line("crash", "stderr", "\x1b[31mred\x1b[0m \x07 \x9b2J"), line("web", "stdout", "漢字 👩\u200d💻 é"),
-		line("web", "stdout", "a\tb\tc"), line("crash", "stdout", strings.Repeat("long ", 40)), line("crash", live.Note, "the log is complete"),
+		line("web", "stdout", "GET / 200"), line("crash", "stderr", "\x1b[31mred\x1b[0m \x07 \x9b2J"),
+		line("web", "stdout", "漢字 👩\u200d💻 é"), line("web", "stdout", "a\tb\tc"), line("crash", "stdout", strings.Repeat("long ", 40)),
+		line("crash", live.Note, "the log is complete"),
 	}
 }
 
@@ -365,7 +372,8 @@ func TestHostile(t *testing.T) {
 					for _, colour := range []bool{false, true} {
 						d.m.screen = screen{width: width, height: height, colour: colour}
 						screen := d.screen()
-						if strings.ContainsFunc(codes.ReplaceAllString(screen, ""), func(r rune) bool { return r != '\n' && plain.Hidden(r) }) {
+						hidden := func(r rune) bool { return r != '\n' && plain.Hidden(r) }
+						if strings.ContainsFunc(codes.ReplaceAllString(screen, ""), hidden) {
 							t.Fatalf("%s, %d×%d: %q", what, width, height, screen)
 						}
 						if !colour && regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]`).MatchString(screen) {
@@ -388,8 +396,8 @@ func TestHostile(t *testing.T) {
 		check("list")
 		for _, step := range []struct{ keys, what string }{
 			{"enter", "details of a hostile name"}, {"r", "restart of a hostile name"}, {"esc d", "description"}, {"esc j j j s", "shell"},
-			{"esc r", "question"}, {"y", "error"}, {"l", "logs"}, {"right right", "moved logs"}, {"/ 漢", "filtered logs"}, {"esc esc enter", "details"},
-			{"G", "events"}, {"?", "help"},
+			{"esc r", "question"}, {"y", "error"}, {"l", "logs"}, {"right right", "moved logs"}, {"/ 漢", "filtered logs"},
+			{"esc esc enter", "details"}, {"G", "events"}, {"?", "help"},
 		} {
 			d.press(step.keys)
 			check(step.what)
@@ -457,7 +465,10 @@ func TestKeys(t *testing.T) {
 		d.shows(`unknown command "nonsense"`)
 		d.press("y")
 		d.shows("no such pod")
-		d.press("? ? : p o d s enter")
+		d.press("y")
+		d.m.Update(tea.KeyPressMsg{Code: tea.KeyEscape, Mod: tea.ModAlt}) // Esc twice
+		d.shows("5 pods")
+		d.press("enter ? ? : p o d s enter")
 		d.shows("5 pods")
 		d.press("G j k up g down end home pgdown pgup ctrl+f ctrl+b")
 		if d.m.pages[0].(*listView).at != 0 {
