@@ -89,6 +89,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead port-forward web 8080:80 --address 0.0.0.0": {until: "Forwarding from"},
 	"podstead top web --containers --watch --interval 5s": {until: "web"},
 	"podstead attach web":                                 {until: "tick"},
+	"ssh -t edge1 podstead tui":                           {as: `printf q | script -qec "ssh -t edge1 podstead tui" /dev/null`},
 	"podstead tui":                                        {as: `printf q | script -qec "podstead tui" /dev/null`},
 	"podstead ui":                                         {until: "#token="},
 	"podstead ui --listen 127.0.0.1:8088":                 {until: "127.0.0.1:8088/#token="},
@@ -289,7 +290,7 @@ done
 		"../bin/kubectl": "#!/bin/sh\nexec cat manifest.yaml\n",
 		"../bin/docker":  "#!/bin/sh\nexec podstead image export docker.io/library/$2 -o -\n",
 		"../bin/pass":    "#!/bin/sh\necho planted\n",
-		"../bin/ssh":     "#!/bin/sh\nshift\nexec \"$@\"\n",
+		"../bin/ssh":     "#!/bin/sh\n[ \"$1\" != -t ] || shift\nshift\nexec \"$@\"\n",
 	} {
 		path, mode := filepath.Join(shell.Dir, name), fs.FileMode(0o644)
 		if strings.HasPrefix(name, "../bin/") {

@@ -33,13 +33,16 @@ their state, timelines, last exits, logs. The keys are those of k9s. "?" lists t
 Restart, stop, start and a shell in a container show the command of podstead that does the same, and ask before they run it.
 Over the read-only socket, the daemon rejects them. If the daemon stops, the screen waits for the next one, and starts none.`,
 		Example: `  # Show the pods of this host
-  podstead tui`,
+  podstead tui
+
+  # Show the pods of another host
+  ssh -t edge1 podstead tui`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !connect.IsTerminal(a.in) || !a.isTerminal() || os.Getenv("TERM") == "dumb" {
 				return &failure{status: statusUsage, err: errors.New("tui requires a terminal as stdin and stdout"), hints: []string{
-					"list what pods use with podstead top, and watch them with podstead get --watch",
+					"watch pods with podstead get --watch, and what they use with podstead top --watch",
 				}}
 			}
 			s, err := a.connect(cmd)

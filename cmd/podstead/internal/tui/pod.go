@@ -195,7 +195,7 @@ func (v *podView) why() {
 	}
 	v.add(s.wrap(d.Text, look, " ")...)
 	if d.Cause != nil && d.Cause.Hint != "" {
-		v.add(s.wrap("hint: "+d.Cause.Hint, yellow, " ")...)
+		v.add(s.wrap(d.Cause.Hint, yellow, " ")...)
 	}
 	v.add(nil)
 	for i := range d.Containers {
