@@ -29,7 +29,10 @@ var ranges = []struct {
 	last time.Duration
 	text string
 }{
-	{0, "since the first event"}, {24 * time.Hour, "last 24 hours"}, {6 * time.Hour, "last 6 hours"}, {time.Hour, "last hour"},
+	{0, "since the first event"},
+	{24 * time.Hour, "last 24 hours"},
+	{6 * time.Hour, "last 6 hours"},
+	{time.Hour, "last hour"},
 	{10 * time.Minute, "last 10 minutes"},
 }
 
@@ -272,16 +275,12 @@ func (v *podView) clock(t time.Time) string {
 // exit describes the last exit of a container.
 func (v *podView) exit(x *live.Exit) {
 	s := &v.screen
-	first := fmt.Sprintf("%s: exit code %d", x.Container, x.Exit.Code)
-	for _, more := range []string{x.Exit.Signal, string(x.Exit.Reason), x.Exit.Meaning} {
-		if more != "" {
-			first += ", " + more
-		}
-	}
+	parts := []string{fmt.Sprintf("%s: exit code %d", x.Container, x.Exit.Code), x.Exit.Signal, string(x.Exit.Reason), x.Exit.Meaning}
 	if !x.Exit.FinishedAt.IsZero() {
-		first += ", at " + v.clock(x.Exit.FinishedAt)
+		parts = append(parts, "at "+v.clock(x.Exit.FinishedAt))
 	}
-	v.add(s.wrap(first, normal, " ")...)
+	parts = slices.DeleteFunc(parts, func(part string) bool { return part == "" })
+	v.add(s.wrap(strings.Join(parts, ", "), normal, " ")...)
 	e := &x.Evidence
 	if e.MemoryLimit > 0 {
 		v.add(s.wrap(fmt.Sprintf("memory limit %s, peak %s", view.Size(e.MemoryLimit), view.Size(e.MemoryPeak)), normal, "   ")...)

@@ -395,9 +395,18 @@ func TestHostile(t *testing.T) {
 		}
 		check("list")
 		for _, step := range []struct{ keys, what string }{
-			{"enter", "details of a hostile name"}, {"r", "restart of a hostile name"}, {"esc d", "description"}, {"esc j j j s", "shell"},
-			{"esc r", "question"}, {"y", "error"}, {"l", "logs"}, {"right right", "moved logs"}, {"/ 漢", "filtered logs"},
-			{"esc esc enter", "details"}, {"G", "events"}, {"?", "help"},
+			{"enter", "details of a hostile name"},
+			{"r", "restart of a hostile name"},
+			{"esc d", "description"},
+			{"esc j j j s", "shell"},
+			{"esc r", "question"},
+			{"y", "error"},
+			{"l", "logs"},
+			{"right right", "moved logs"},
+			{"/ 漢", "filtered logs"},
+			{"esc esc enter", "details"},
+			{"G", "events"},
+			{"?", "help"},
 		} {
 			d.press(step.keys)
 			check(step.what)
