@@ -56,6 +56,7 @@ Over the read-only socket, the daemon rejects them. If the daemon stops, the scr
 			defer daemon.Close()
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 			defer stop()
+			context.AfterFunc(ctx, stop) // the next signal has its default action
 			err = tui.Run(ctx, a.tuiOptions(daemon, s))
 			if ctx.Err() != nil { // the user has requested it
 				return cmd.Context().Err()

@@ -138,12 +138,12 @@ func (m *model) podKey(key, name string) (tea.Cmd, bool) {
 		label: fmt.Sprintf("Run %q? (y/n) ", command(a.verb, name)),
 		answers: map[string]func() tea.Cmd{"y": func() tea.Cmd {
 			m.notice, m.failed = a.verb+" pod/"+name, false
-			return func() tea.Msg {
+			return do(func() tea.Msg {
 				if err := a.request(&m.Options, m.ctx, name, uid); err != nil {
 					return done{fmt.Sprintf("%s pod %q: %v", a.verb, name, err), true}
 				}
 				return done{"pod/" + name + " " + a.past, false}
-			}
+			})
 		}},
 	})
 	return nil, true

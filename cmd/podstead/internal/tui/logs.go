@@ -48,7 +48,7 @@ func newLogs(m *model, names []string) *logView {
 
 // follow receives the lines until the page is closed.
 func (v *logView) follow() tea.Cmd {
-	return func() tea.Msg {
+	return do(func() tea.Msg {
 		err := v.Source.Logs(v.ctx, v.names, firstLines, func(lines []live.Line) error {
 			if len(lines) > 0 {
 				v.send(logLines{v, lines})
@@ -59,7 +59,7 @@ func (v *logView) follow() tea.Cmd {
 			return nil
 		}
 		return logLines{view: v}
-	}
+	})
 }
 
 func (v *logView) title() string {

@@ -32,6 +32,7 @@ type model struct {
 	prompt *prompt
 	notice string // the result of the last action, until the next key
 	failed bool   // the notice is an error
+	crash  *crash // nil: none
 }
 
 // page is what the screen shows between its first and its last line.
@@ -84,13 +85,13 @@ func newModel(ctx context.Context, o *Options, send func(tea.Msg)) *model {
 
 // Init implements [tea.Model].
 func (m *model) Init() tea.Cmd {
-	return tea.Batch(ticks(), func() tea.Msg {
+	return tea.Batch(ticks(), do(func() tea.Msg {
 		_ = m.Source.Pods(m.ctx, time.Local, func(v any) error { // it fails when the program ends
 			m.send(v)
 			return context.Cause(m.ctx)
 		})
 		return nil
-	})
+	}))
 }
 
 func (m *model) current() page { return m.pages[len(m.pages)-1] }
@@ -144,6 +145,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.lose(msg.Error)
 	case live.Failed:
 		m.lose(msg.Error)
+	case *crash:
+		m.crash = msg
+		return m, tea.Quit
 	case done:
 		m.notice, m.failed = msg.text, msg.failed
 	}

@@ -75,10 +75,10 @@ func (m *model) seenOf(name string) string {
 
 func (v *podView) load() tea.Cmd {
 	v.loading, v.asked = true, v.now
-	return func() tea.Msg {
+	return do(func() tea.Msg {
 		d, err := v.Source.Pod(v.ctx, v.name, time.Local)
 		return details{v, d, err}
-	}
+	})
 }
 
 func (v *podView) title() string {

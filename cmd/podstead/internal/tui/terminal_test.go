@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/creack/pty"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -46,15 +45,16 @@ func (o *output) read(from *os.File) {
 	}
 }
 
-func (o *output) await(t *testing.T, want string) {
+// await waits for a text, and returns all output.
+func (o *output) await(t *testing.T, want string) (text string) {
 	t.Helper()
 	timeout := time.After(testTimeout)
 	for tick := time.Tick(10 * time.Millisecond); ; {
 		o.mu.Lock()
-		text := o.text
+		text = o.text
 		o.mu.Unlock()
 		if strings.Contains(text, want) {
-			return
+			return text
 		}
 		select {
 		case <-tick:
@@ -68,14 +68,15 @@ func (o *output) await(t *testing.T, want string) {
 func TestTerminalRestored(t *testing.T) {
 	requested := errors.New("requested")
 	for name, end := range map[string]struct {
-		keys  string
-		cause error // of the end of the context
-		want  error
+		keys   string
+		cause  error // of the end of the context
+		want   error
+		panics bool
 	}{
 		"quit":         {keys: "q"},
 		"Ctrl-C":       {keys: "\x03"},
 		"signal":       {cause: requested, want: requested},
-		"panic":        {keys: "\r", want: tea.ErrProgramPanic},
+		"panic":        {keys: "\r", panics: true},
 		"within shell": {keys: "sy", cause: requested, want: requested},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +121,8 @@ func TestTerminalRestored(t *testing.T) {
 			cancelAfter(end.cause, cancel)
 			select {
 			case err := <-ended:
-				if !errors.Is(err, end.want) || end.want == nil && err != nil {
+				_, crashed := errors.AsType[*crash](err)
+				if crashed != end.panics || !crashed && !errors.Is(err, end.want) {
 					t.Errorf("error %v, want %v", err, end.want)
 				}
 			case <-time.After(testTimeout):
@@ -130,10 +132,10 @@ func TestTerminalRestored(t *testing.T) {
 				t.Errorf("modes of the terminal (-before +after):\n%s", diff)
 			}
 			fmt.Fprint(terminal, "[prompt]")
-			out.await(t, "[prompt]")
+			text := out.await(t, "[prompt]")
 			for _, restored := range []string{"\x1b[?1049l", "\x1b[?25h"} { // the screen of before, the cursor
-				if at := strings.LastIndex(out.text, restored); at < 0 || at < strings.LastIndex(out.text, "\x1b[?1049h") {
-					t.Errorf("no %q at the end: %q", restored, out.text)
+				if at := strings.LastIndex(text, restored); at < 0 || at < strings.LastIndex(text, "\x1b[?1049h") {
+					t.Errorf("no %q at the end: %q", restored, text)
 				}
 			}
 		})

@@ -30,10 +30,10 @@ func newText(m *model, name, command, text string) *textView {
 // load requests the text.
 func (v *textView) load(get func(context.Context) (string, error)) tea.Cmd {
 	v.lines = []string{"Waiting for the daemon."}
-	return func() tea.Msg {
+	return do(func() tea.Msg {
 		text, err := get(v.ctx)
 		return loaded{v, text, err}
-	}
+	})
 }
 
 func (v *textView) title() string { return v.name }

@@ -3,8 +3,10 @@ package tui
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -32,17 +34,40 @@ type Options struct {
 	Colour  bool
 }
 
-// Run shows the screen until the user quits or the context ends. It restores the terminal, also after a panic of what it shows.
+// Run shows the screen until the user quits or the context ends. It restores the terminal, also after a panic of what it shows, whose stack
+// it then prints.
 func Run(ctx context.Context, o *Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var program *tea.Program
 	m := newModel(ctx, o, func(msg tea.Msg) { program.Send(msg) })
-	program = tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(),
+	program = tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(),
 		tea.WithColorProfile(colorprofile.ANSI)) // all that styles use; the detection would run a program in tmux
+	defer context.AfterFunc(ctx, program.Quit)() // a program with a context would not wait for its reader of keys
 	_, err := program.Run()
-	if ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) { // by the caller
-		return context.Cause(ctx)
+	if m.crash != nil {
+		fmt.Fprintf(o.Out, "%s", m.crash.stack)
+		return m.crash
 	}
-	return err
+	return errors.Join(err, context.Cause(ctx))
+}
+
+// crash is a panic of a command.
+type crash struct {
+	value any
+	stack []byte
+}
+
+func (c *crash) Error() string { return fmt.Sprintf("internal error: %v", c.value) }
+
+// do returns a command that ends the program if it panics.
+func do(run func() tea.Msg) tea.Cmd {
+	return func() (msg tea.Msg) {
+		defer func() {
+			if value := recover(); value != nil {
+				msg = &crash{value, debug.Stack()}
+			}
+		}()
+		return run()
+	}
 }
