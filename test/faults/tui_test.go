@@ -38,9 +38,9 @@ func (f *fixture) tmux() *tmux {
 	return x
 }
 
-// run runs a command of tmux.
+// run runs a command of tmux. It starts no server.
 func (x *tmux) run(args ...string) (string, error) {
-	out, err := exec.CommandContext(x.f.Ctx(), "tmux", append([]string{"-S", x.socket}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(x.f.Ctx(), "tmux", append([]string{"-N", "-S", x.socket}, args...)...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("tmux %q: %w: %s", args, err, out)
 	}
