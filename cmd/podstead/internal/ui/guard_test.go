@@ -332,3 +332,17 @@ func TestConnections(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEscaped checks that hidden characters are escaped in all texts of an answer, except line breaks.
+func TestEscaped(t *testing.T) {
+	t.Parallel()
+	type pod struct {
+		Name  string   `json:"name"`
+		Lines []string `json:"lines"`
+		Seq   uint64   `json:"seq"`
+	}
+	text, err := escaped(pod{"a\u202eb", []string{"c\nd\x1b"}, 1<<63 + 1})
+	if want := `{"lines":["c\nd\\x1b"],"name":"a\\u202eb","seq":9223372036854775809}`; err != nil || string(text) != want {
+		t.Errorf("%v: %s, want %s", err, text, want)
+	}
+}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/cmd/podstead/internal/live"
 )
 
 //go:embed assets
@@ -47,7 +48,7 @@ type Server struct {
 	listen net.Listener
 	mux    *http.ServeMux
 	idle   time.Duration
-	rounds measurer
+	source *live.Source
 
 	mu   sync.Mutex
 	open int       // requests with the key in progress
@@ -68,8 +69,9 @@ func Listen(ctx context.Context, c *client.Client, address netip.AddrPort) (*Ser
 }
 
 func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server {
-	s := &Server{client: c, guard: newGuard(address), listen: l, mux: http.NewServeMux(), idle: IdleTimeout, seen: time.Now()}
-	s.rounds = measurer{daemon: c, lock: make(chan struct{}, 1)}
+	s := &Server{
+		client: c, source: live.New(c), guard: newGuard(address), listen: l, mux: http.NewServeMux(), idle: IdleTimeout, seen: time.Now(),
+	}
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // the name is a constant

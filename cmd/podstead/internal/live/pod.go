@@ -1,4 +1,4 @@
-package ui
+package live
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/internal/timeline"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -24,16 +23,16 @@ const (
 	maxEvents = 2000
 )
 
-// detail is a pod with why it is in its state, and its events.
-type detail struct {
+// Detail is a pod with why it is in its state, and its events.
+type Detail struct {
 	api.Explanation
 
-	Exits  []exit      `json:"exits"`
+	Exits  []Exit      `json:"exits"`
 	Events []api.Event `json:"events"` // oldest first
 }
 
-// exit is the last exit of a container.
-type exit struct {
+// Exit is the last exit of a container.
+type Exit struct {
 	Container string             `json:"container"`
 	Exit      *api.ContainerExit `json:"exit"`
 	Evidence  api.Evidence       `json:"evidence"`
@@ -41,28 +40,24 @@ type exit struct {
 	Command   string             `json:"command,omitempty"` // that shows the log of the run
 }
 
-// pod answers with a pod: ?name=NAME.
-func (s *Server) pod(w http.ResponseWriter, r *http.Request) {
-	e, events, err := s.explain(r.Context(), r.FormValue("name"))
+// Pod returns a pod with why it is in its state. Texts have the time zone.
+func (s *Source) Pod(ctx context.Context, name string, zone *time.Location) (*Detail, error) {
+	e, events, err := s.Explain(ctx, name)
 	if err != nil {
-		fail(w, err)
-		return
+		return nil, err
 	}
-	e.Text = view.Headline(e, localTime(r)) // it renders all texts
-	for i := range events {
-		events[i].Fields = nil // they are in the message
-	}
-	d := detail{Explanation: *e, Exits: []exit{}, Events: events}
+	e.Text = view.Headline(e, time.Now().In(zone)) // it renders all texts
+	d := &Detail{Explanation: *e, Exits: []Exit{}, Events: events}
 	for i := range e.Containers {
 		if c := &e.Containers[i]; c.LastExit != nil {
-			d.Exits = append(d.Exits, s.exit(r.Context(), e, c))
+			d.Exits = append(d.Exits, s.exit(ctx, e, c))
 		}
 	}
-	answer(w, d)
+	return d, nil
 }
 
-// explain returns why a pod is in its state, and its newest events, without the values of its secrets.
-func (s *Server) explain(ctx context.Context, name string) (*api.Explanation, []api.Event, error) {
+// Explain returns why a pod is in its state, and its newest events, without the values of its secrets.
+func (s *Source) Explain(ctx context.Context, name string) (*api.Explanation, []api.Event, error) {
 	if err := mayExist(name); err != nil {
 		return nil, nil, err
 	}
@@ -103,13 +98,13 @@ var newestExited = []api.ExplainedContainerState{
 }
 
 // exit returns the last exit of a container. An explanation has the log only of a run that failed.
-func (s *Server) exit(ctx context.Context, e *api.Explanation, c *api.ExplainedContainer) exit {
-	x := exit{Container: c.Name, Exit: c.LastExit}
+func (s *Source) exit(ctx context.Context, e *api.Explanation, c *api.ExplainedContainer) Exit {
+	x := Exit{Container: c.Name, Exit: c.LastExit}
 	runs := api.PreviousRun
 	if slices.Contains(newestExited, c.State) {
 		runs = api.NewestRun
 	}
-	if validName(e.Pod) && validName(c.Name) { // the command is for a shell
+	if ValidName(e.Pod) && ValidName(c.Name) { // the command is for a shell
 		x.Command = "podstead logs " + e.Pod + " -c " + c.Name
 		if runs == api.PreviousRun {
 			x.Command += " --previous"
@@ -144,31 +139,5 @@ func mayExist(name string) error {
 	return nil
 }
 
-// validName reports whether a pod or a container can have a name. Such a name has no characters that are special to a shell.
-func validName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
-
-// timeline answers with the timeline of a pod: ?name=NAME&last=DURATION.
-func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
-	var last time.Duration
-	if text := r.FormValue("last"); text != "" {
-		var err error
-		if last, err = time.ParseDuration(text); err != nil || last <= 0 {
-			refuse(w, http.StatusBadRequest, "last: must be a duration greater than 0, such as 1h")
-			return
-		}
-	}
-	e, events, err := s.explain(r.Context(), r.FormValue("name"))
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	picture, _ := view.Explained(e, events, last, localTime(r))
-	w.Header().Set("Content-Type", "image/svg+xml")
-	_, _ = w.Write(timeline.Inline(picture)) // the client is gone if that fails
-}
-
-// style answers with the style sheet of timelines.
-func style(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/css")
-	_, _ = w.Write([]byte(timeline.Style)) // the client is gone if that fails
-}
+// ValidName reports whether a pod or a container can have a name. Such a name has no characters that are special to a shell.
+func ValidName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }

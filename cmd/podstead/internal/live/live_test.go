@@ -1,9 +1,10 @@
-package ui
+package live
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -19,10 +20,13 @@ import (
 	"github.com/podstead/podstead/api/client"
 )
 
+// testTimeout bounds what a test waits for.
+const testTimeout = 2 * time.Minute
+
 // fakeDaemon serves a daemon's responses, and returns a client of it.
 func fakeDaemon(t *testing.T, routes map[string]http.HandlerFunc) *client.Client {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "ui") // the path of a socket in it must be short
+	dir, err := os.MkdirTemp("", "live") // the path of a socket in it must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +48,7 @@ func fakeDaemon(t *testing.T, routes map[string]http.HandlerFunc) *client.Client
 			t.Error(err)
 		}
 	})
-	c := client.New(socket, "podstead ui")
+	c := client.New(socket, "podstead")
 	t.Cleanup(c.Close)
 	return c
 }
@@ -62,11 +66,11 @@ func added(name string) api.PodChange {
 	return api.PodChange{Type: api.Added, Object: api.Pod{Metadata: api.Metadata{Name: name, UID: name}}}
 }
 
-// TestFirstList checks that the first list has all pods, and that errors of the daemon are sent, after which the list is requested again.
+// TestFirstList checks that the first list has all pods, and that errors of the daemon are shown, after which the list is requested again.
 func TestFirstList(t *testing.T) {
 	t.Parallel()
 	var watches atomic.Int32
-	s := newSite(t, fakeDaemon(t, map[string]http.HandlerFunc{
+	s := New(fakeDaemon(t, map[string]http.HandlerFunc{
 		"GET /v1/pods": func(w http.ResponseWriter, r *http.Request) {
 			if watches.Add(1) == 1 {
 				w.WriteHeader(http.StatusInternalServerError)
@@ -75,7 +79,7 @@ func TestFirstList(t *testing.T) {
 			}
 			sends(added("a"))(w, r)
 			_ = http.NewResponseController(w).Flush()
-			if !pause(r.Context(), 4*settle) { // the list of one pod would be sent
+			if !pause(r.Context(), 4*settle) { // the list of one pod would be shown
 				return
 			}
 			sends(added("b"), api.PodChange{Type: api.Listed})(w, r)
@@ -85,22 +89,24 @@ func TestFirstList(t *testing.T) {
 		"GET /v1/why":   sends(api.ExplanationList{}),
 		"GET /v1/stats": sends(api.StatsSummary{}),
 	}))
-	type either struct {
-		list
-		failed
-	}
 	var got []string
-	values(s, "/api/pods", func(v either) bool {
-		if v.Failed != "" {
-			got = append(got, v.Failed)
+	complete := errors.New("the list is complete")
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	err := s.Pods(ctx, time.UTC, func(v any) error {
+		switch v := v.(type) {
+		case Failed:
+			got = append(got, v.Error)
+		case List:
+			for _, p := range v.Pods {
+				got = append(got, p.Name)
+			}
+			return complete
 		}
-		for _, p := range v.Pods {
-			got = append(got, p.Name)
-		}
-		return v.Pods != nil
+		return nil
 	})
-	if !slices.Equal(got, []string{"broken", "a", "b"}) {
-		t.Errorf("%q", got)
+	if !errors.Is(err, complete) || !slices.Equal(got, []string{"broken", "a", "b"}) {
+		t.Errorf("%v: %q", err, got)
 	}
 }
 
@@ -113,7 +119,7 @@ func TestExits(t *testing.T) {
 	}
 	waiting := container("waiting", api.ContainerWaiting)
 	waiting.Reason, waiting.WillRestart, waiting.Next = "CrashLoopBackOff", true, time.Now().Add(time.Minute)
-	s := newSite(t, fakeDaemon(t, map[string]http.HandlerFunc{
+	s := New(fakeDaemon(t, map[string]http.HandlerFunc{
 		"GET /v1/pods/{name}/why": sends(api.Explanation{
 			Pod: "web", UID: "u", State: api.PodStateNotReady, Cause: &api.Cause{Hint: "a\u202eb\nc"},
 			Containers: []api.ExplainedContainer{
@@ -133,15 +139,12 @@ func TestExits(t *testing.T) {
 			sends(api.OutputRecord{Line: l})(w, r)
 		},
 	}))
-	code, _, body := s.do(s.request(http.MethodGet, "/api/pod?name=web", "", with(zoneHeader, "765")))
-	var d detail
-	if err := json.Unmarshal([]byte(body), &d); err != nil || code != http.StatusOK || len(d.Exits) != 6 {
-		t.Fatalf("%v, status %d: %s", err, code, body)
+	zone := time.FixedZone("", 765*60)
+	d, err := s.Pod(t.Context(), "web", zone)
+	if err != nil || len(d.Exits) != 6 {
+		t.Fatalf("%v: %+v", err, d)
 	}
-	if want := `a\u202eb` + "\nc"; d.Cause.Hint != want {
-		t.Errorf("hint %q, want %q", d.Cause.Hint, want)
-	}
-	if next := waiting.Next.In(time.FixedZone("", 765*60)).Format(time.TimeOnly); !strings.Contains(d.Containers[0].Text, next) {
+	if next := waiting.Next.In(zone).Format(time.TimeOnly); !strings.Contains(d.Containers[0].Text, next) {
 		t.Errorf("text %q, want the time %s", d.Containers[0].Text, next)
 	}
 	for i, want := range []struct{ log, command, err string }{
@@ -227,23 +230,68 @@ func TestMeasurer(t *testing.T) {
 	})
 }
 
-// TestLogsWithoutDaemon checks that logs wait for a daemon which is unavailable at the first request.
-func TestLogsWithoutDaemon(t *testing.T) {
+// TestNeed checks how much pods need a person.
+func TestNeed(t *testing.T) {
 	t.Parallel()
-	h := newHost(t)
-	s := newSite(t, h.client)
-	h.create("a", "", "echo a1; "+runs)
-	h.stop()
-	var texts []string
-	values(s, "/api/logs?pod=a&tail=10", func(b batch) bool {
-		for _, l := range b.Lines {
-			if texts = append(texts, l.Text); len(texts) == 1 {
-				h.start()
-			}
+	pending := api.Pod{Metadata: api.Metadata{UID: "u"}, Status: api.PodStatus{Phase: api.PhasePending}}
+	withFile := func(reason api.Reason) api.Pod {
+		p := pending
+		p.Status.Conditions = []api.Condition{{Type: api.FileAccepted, Status: "False", Reason: reason}}
+		return p
+	}
+	because := func(state api.PodState, kind api.CauseKind) *api.Explanation {
+		return &api.Explanation{State: state, Cause: &api.Cause{Kind: kind}}
+	}
+	for name, test := range map[string]struct {
+		pod  api.Pod
+		e    *api.Explanation
+		want Need
+	}{
+		"a file that is refused":   {pod: api.Pod{Status: api.PodStatus{Phase: api.PhaseFailed}}, want: Failing},
+		"scheduled":                {pod: api.Pod{Status: api.PodStatus{Schedule: &api.ScheduleStatus{}}}, want: Well},
+		"not explained yet":        {pod: pending, want: Moving},
+		"pulling":                  {pending, because(api.PodStateNotReady, api.CauseImagePulling), Moving},
+		"pull failed":              {pending, because(api.PodStateNotReady, api.CauseImageFailed), Failing},
+		"ready":                    {pending, &api.Explanation{State: api.PodStateReady, Healthy: true}, Well},
+		"ready after a restart":    {pending, &api.Explanation{State: api.PodStateReady}, Noticed},
+		"ready, volumes are old":   {pending, &api.Explanation{State: api.PodStateReady, NotUpdated: "x"}, Failing},
+		"ready, not saved":         {pending, &api.Explanation{State: api.PodStateReady, NotDurable: "x"}, Failing},
+		"stopped, not removed":     {pending, &api.Explanation{State: api.PodStateStopped, NotRemoved: "x"}, Failing},
+		"ready, the file is not":   {withFile(api.ReasonInvalidFile), &api.Explanation{State: api.PodStateReady}, Failing},
+		"ready, an update waits":   {withFile(api.ReasonUpdatePending), &api.Explanation{State: api.PodStateReady}, Noticed},
+		"ready, rollout undone":    {withFile(api.ReasonRolloutUndone), &api.Explanation{State: api.PodStateReady, Healthy: true}, Well},
+		"stopping":                 {pending, &api.Explanation{State: api.PodStateStopping}, Moving},
+		"stopped":                  {pending, &api.Explanation{State: api.PodStateStopped, Healthy: true}, Over},
+		"succeeded":                {pending, &api.Explanation{State: api.PodStateSucceeded, Healthy: true}, Over},
+		"failed":                   {pending, &api.Explanation{State: api.PodStateFailed}, Failing},
+		"the engine is not usable": {pending, because(api.PodStateUnknown, api.CauseEngineUnavailable), Failing},
+	} {
+		if got := needOf(&test.pod, test.e); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
-		return len(texts) > 1
-	})
-	if !slices.Equal(texts, []string{"the daemon is unavailable, retrying", "a1"}) {
-		t.Errorf("%q", texts)
+	}
+}
+
+// TestManyPods checks the size of the list of 200 pods, and that a pod with 100,000 events stays bounded.
+func TestManyPods(t *testing.T) {
+	t.Parallel()
+	pods := map[[2]string]*api.Pod{}
+	var why []api.Explanation
+	for i := range 200 {
+		name, uid := fmt.Sprintf("pod-%03d", i), fmt.Sprint(i)
+		pods[[2]string{name, uid}] = &api.Pod{Metadata: api.Metadata{Name: name, UID: uid}}
+		why = append(why, api.Explanation{Pod: name, UID: uid, Healthy: i > 0, State: api.PodStateReady})
+	}
+	got := rows(pods, nil, why, time.Now())
+	text, err := json.Marshal(List{got})
+	if err != nil || len(got) != 200 || got[0].Name != "pod-000" || got[0].Need != Noticed || len(text) > 100_000 {
+		t.Errorf("%v, %d rows in %d bytes, first %+v", err, len(got), len(text), got[0])
+	}
+	var newest newest
+	for i := range uint64(100_000) {
+		newest.add(api.Event{Seq: i, Kind: api.EventContainerStarted})
+	}
+	if n := len(newest.events()); n != maxEvents || newest.events()[n-1].Seq != 99_999 || cap(newest.list) > 4*maxEvents {
+		t.Errorf("%d events", n)
 	}
 }
