@@ -106,12 +106,15 @@ func TestPage(t *testing.T) {
 	p.Await(`(document.querySelector('.timeline path[data-lane=crasher][fill="url(#failed)"], .timeline path.n-failed')` +
 		`.dispatchEvent(new MouseEvent('click', { bubbles: true })), document.querySelector('.chosen .chain')?.innerText.includes('exit'))`)
 	p.Await("document.querySelector('.timeline .selected')")
+	p.Await("document.querySelector('.nearby pre')?.innerText.includes('<img src=x onerror=alert(1)>')") // the log lines around it
 	// It stays selected in the next picture.
 	p.Await("(window.before = document.querySelector('.timeline svg')) && (window.range = document.querySelector('select'))")
 	p.Await("(range.value = '24h', range.dispatchEvent(new Event('change')))")
 	p.Await("document.querySelector('.timeline svg') !== before && document.querySelector('.timeline .selected')")
+	zoom(p)
 	p.Size(1280, 1700, "light")
 	picture("pod-light")
+	p.Key("0")
 	p.Size(1280, 1700, "dark")
 	picture("pod-dark")
 	p.Size(390, 844, "light")
@@ -183,6 +186,54 @@ func TestPage(t *testing.T) {
 	for name := range uiPods {
 		f.MustRun("delete", name, "--force")
 	}
+}
+
+// zoom zooms the timeline with fingers, the wheel and keys, and leaves it zoomed.
+func zoom(p *browser.Page) {
+	const length = "(([svg]) => svg.dataset.end - svg.dataset.begin)(document.querySelectorAll('.timeline svg'))"
+	const select24 = "(([range]) => (range.value = '24h', range.dispatchEvent(new Event('change'))))(document.querySelectorAll('select'))"
+	shorter := func() {
+		p.Await(length + " < .8 * window.whole")
+		p.Await("document.querySelector('.timeline .selected')")
+		p.Await("(([all]) => (all.click(), true))(document.querySelectorAll('[aria-label=\"Show all of the timeline\"]'))")
+		p.Await(length + " >= window.whole")
+	}
+	p.Await(select24)
+	p.Await("(window.whole = " + length + ") > 0 && (document.querySelector('.timeline .selected').scrollIntoView({ block: 'center' }), true)")
+	var at struct{ X, Y float64 }
+	p.Value("(({ left, top, width, height }) => ({ x: left + width / 2, y: top + height / 2 }))"+
+		"(document.querySelector('.timeline .selected').getBoundingClientRect())", &at)
+	points := func(distance float64) []map[string]float64 {
+		return []map[string]float64{{"x": at.X - distance, "y": at.Y}, {"x": at.X + distance, "y": at.Y}}
+	}
+	p.Call("Input.dispatchTouchEvent", map[string]any{"type": "touchStart", "touchPoints": points(40)})
+	p.Call("Input.dispatchTouchEvent", map[string]any{"type": "touchMove", "touchPoints": points(80)})
+	p.Await("document.querySelector('.timeline svg').style.transform.startsWith('matrix')") // until the next picture
+	p.Call("Input.dispatchTouchEvent", map[string]any{"type": "touchEnd", "touchPoints": []string{}})
+	shorter()
+	wheel := map[string]any{"type": "mouseWheel", "x": at.X, "y": at.Y, "deltaX": 0, "deltaY": -200}
+	p.Await("(document.activeElement.blur(), window.scroll = scrollY, true)")
+	p.Call("Input.dispatchMouseEvent", wheel) // without the focus, it scrolls the page
+	p.Await("scrollY < window.scroll && " + length + " >= window.whole")
+	p.Await("(scrollTo(0, window.scroll), scrollY === window.scroll)")
+	p.Await("(document.querySelector('.timeline').focus({ preventScroll: true }), document.activeElement.className === 'timeline')")
+	p.Call("Input.dispatchMouseEvent", wheel)
+	p.Await("scrollY === window.scroll")
+	shorter()
+	p.Await("(document.querySelector('.timeline').focus(), document.activeElement.className === 'timeline')")
+	p.Key("+")
+	p.Key("+")
+	shorter()
+	p.Await("(document.querySelector('.timeline').focus(), document.activeElement.className === 'timeline')")
+	p.Key("+")
+	p.Await(length + " < .8 * window.whole")
+	p.Await("(window.begin = document.querySelector('.timeline svg').dataset.begin) > 0")
+	p.Call("Input.dispatchKeyEvent", map[string]any{"type": "rawKeyDown", "key": "ArrowRight", "modifiers": 8}) // with Shift
+	p.Await("document.querySelector('.timeline svg').dataset.begin > window.begin")
+	p.Key("-")
+	p.Await(length + " >= window.whole")
+	p.Key("+")
+	p.Await(length + " < .8 * window.whole")
 }
 
 // links opens addresses of no view and of no pod, and a view whose sections do not change.

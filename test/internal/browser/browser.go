@@ -312,6 +312,14 @@ func (p *Page) Eval(expression string, out any) error {
 	return json.Unmarshal(r.Result.Value, out)
 }
 
+// Value evaluates an expression.
+func (p *Page) Value(expression string, out any) {
+	p.b.t.Helper()
+	if err := p.Eval(expression, out); err != nil {
+		p.b.t.Fatal(err)
+	}
+}
+
 // Await waits until an expression is true.
 func (p *Page) Await(expression string) {
 	p.b.t.Helper()

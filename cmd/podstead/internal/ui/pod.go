@@ -147,7 +147,7 @@ func mayExist(name string) error {
 // validName reports whether a pod or a container can have a name. Such a name has no characters that are special to a shell.
 func validName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
 
-// timeline answers with the timeline of a pod: ?name=NAME&last=DURATION.
+// timeline answers with the timeline of a pod: ?name=NAME&last=DURATION, or the part from=TIME&to=TIME of it, in milliseconds since 1970.
 func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 	var last time.Duration
 	if text := r.FormValue("last"); text != "" {
@@ -157,14 +157,33 @@ func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	from, fromErr := milliseconds(r.FormValue("from"))
+	to, toErr := milliseconds(r.FormValue("to"))
+	isPart := r.FormValue("from") != "" || r.FormValue("to") != ""
+	if isPart && (fromErr != nil || toErr != nil || !to.After(from)) {
+		refuse(w, http.StatusBadRequest, "from and to: must be two times in milliseconds since 1970, in their order")
+		return
+	}
 	e, events, err := s.explain(r.Context(), r.FormValue("name"))
 	if err != nil {
 		fail(w, err)
 		return
 	}
 	picture, _ := view.Explained(e, events, last, localTime(r))
+	if isPart {
+		picture = picture.Zoom(from, to)
+	}
 	w.Header().Set("Content-Type", "image/svg+xml")
 	_, _ = w.Write(timeline.Inline(picture)) // the client is gone if that fails
+}
+
+// milliseconds reads a time in milliseconds since 1970, up to the year 9999.
+func milliseconds(text string) (time.Time, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && (n < 0 || n > 253402300799999) {
+		err = strconv.ErrRange
+	}
+	return time.UnixMilli(n), err
 }
 
 // style answers with the style sheet of timelines.

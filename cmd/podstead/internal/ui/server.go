@@ -78,7 +78,8 @@ func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server
 	s.mux.HandleFunc("GET /timeline.css", style)
 	s.mux.HandleFunc("POST /enter", s.guard.enter)
 	for path, handle := range map[string]http.HandlerFunc{
-		"/api/pods": s.pods, "/api/pod": s.pod, "/api/timeline": s.timeline, "/api/logs": s.logs, "/api/host": s.host, "/api/alive": alive,
+		"/api/pods": s.pods, "/api/pod": s.pod, "/api/timeline": s.timeline, "/api/around": s.around,
+		"/api/logs": s.logs, "/api/host": s.host, "/api/alive": alive,
 	} {
 		s.mux.HandleFunc("GET "+path, handle)
 	}

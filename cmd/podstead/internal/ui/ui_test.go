@@ -246,6 +246,11 @@ func TestPod(t *testing.T) {
 		!strings.Contains(body, "exited with code 3") {
 		t.Errorf("status %d, %s", code, body)
 	}
+	at := d.Exits[0].Exit.FinishedAt.UnixMilli()
+	_, _, part := s.do(s.request(http.MethodGet, fmt.Sprintf("/api/timeline?name=crash&from=%d&to=%d", at-100, at+100), ""))
+	if !strings.Contains(part, fmt.Sprintf(`data-begin="%d" data-end="%d"`, at-100, at+100)) || !strings.Contains(part, "exited with code 3") {
+		t.Errorf("the part around an exit: %s", part)
+	}
 	for _, forbidden := range []string{"<style", "<script", "style="} { // the policy forbids them
 		if strings.Contains(body, forbidden) {
 			t.Errorf("the timeline has %s", forbidden)
@@ -261,6 +266,10 @@ func TestPod(t *testing.T) {
 	for path, want := range map[string]int{
 		"/api/pod?name=..": http.StatusNotFound, "/api/pod": http.StatusNotFound, "/api/timeline?name=.": http.StatusNotFound,
 		"/api/pod?name=none": http.StatusNotFound, "/api/timeline?name=none": http.StatusNotFound,
+		"/api/timeline?name=crash&from=1&to=x": http.StatusBadRequest, "/api/timeline?name=crash&from=2&to=1": http.StatusBadRequest,
+		"/api/timeline?name=crash&to=1": http.StatusBadRequest, "/api/timeline?name=crash&from=1&to=9e15": http.StatusBadRequest,
+		"/api/around?name=crash&at=x": http.StatusBadRequest, "/api/around?name=.&at=1": http.StatusNotFound,
+		"/api/around?name=none&at=1": http.StatusNotFound, "/api/around?name=crash&container=none&at=1": http.StatusNotFound,
 		"/api/timeline?name=crash&last=x": http.StatusBadRequest, "/api/timeline?name=crash&last=-1h": http.StatusBadRequest,
 		"/timeline.css": http.StatusOK,
 	} {
@@ -271,6 +280,56 @@ func TestPod(t *testing.T) {
 	h.stop()
 	if got, _, body := s.do(s.request(http.MethodGet, "/api/pod?name=crash", "")); got != http.StatusBadGateway {
 		t.Errorf("without a daemon: status %d: %s", got, body)
+	}
+}
+
+// TestAround checks the log lines around a time: of one container or of all, not too many of them, and how much is read.
+func TestAround(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	second := func(container string, n int) api.OutputRecord {
+		l := api.Line{Container: container, Stream: "stdout", Time: at.Add(time.Duration(n) * time.Second), Line: fmt.Sprint(n)}
+		return api.OutputRecord{Line: l}
+	}
+	s := newSite(t, fakeDaemon(t, map[string]http.HandlerFunc{
+		"GET /v1/pods/{name}/output": func(w http.ResponseWriter, r *http.Request) {
+			if want := "2026-01-01T11:59:00Z 2026-01-01T12:01:00Z u"; r.FormValue("sinceTime")+" "+r.FormValue("untilTime")+" "+r.FormValue("uid") != want {
+				t.Errorf("%s, want %s", r.URL, want)
+			}
+			var records []any
+			for i := -20; i <= 20; i++ {
+				records = append(records, second("a", i))
+			}
+			if r.FormValue("container") == "" {
+				records = append(records, second("b", -1), second("b", 1))
+			}
+			if r.FormValue("container") == "fast" {
+				records = slices.Repeat([]any{second("fast", -1)}, maxAround+10)
+			}
+			sends(records...)(w, r)
+		},
+	}))
+	lines := func(container string) (texts []string, partial bool) {
+		_, _, body := s.do(s.request(http.MethodGet, fmt.Sprintf("/api/around?name=p&uid=u&at=%d&container=%s", at.UnixMilli(), container), ""))
+		var got around
+		if err := json.Unmarshal([]byte(body), &got); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		for _, l := range got.Lines {
+			texts = append(texts, l.Container+l.Text)
+		}
+		return texts, got.Partial
+	}
+	for container, want := range map[string]string{
+		"a": "a-9 a-8 a-7 a-6 a-5 a-4 a-3 a-2 a-1 a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10",
+		"":  "a-8 a-7 a-6 a-5 a-4 a-3 a-2 a-1 b-1 a0 a1 b1 a2 a3 a4 a5 a6 a7 a8 a9",
+	} {
+		if got, partial := lines(container); strings.Join(got, " ") != want || partial {
+			t.Errorf("container %q: %q, partial %v", container, got, partial)
+		}
+	}
+	if got, partial := lines("fast"); len(got) != aroundLines || !partial {
+		t.Errorf("%d lines, partial %v", len(got), partial)
 	}
 }
 

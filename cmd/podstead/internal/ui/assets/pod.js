@@ -1,7 +1,8 @@
 // A pod: why it is in its state, its timeline, its last exits and its events.
 
-import { get, getImage, repeat } from "/api.js";
+import { get, repeat } from "/api.js";
 import { bytes, clock, command, h, heading, isName, logLink, renderer, setText, zone } from "/dom.js";
+import { timelineOf } from "/timeline.js";
 
 const refreshInterval = 15000;
 const maxRows = 200; // of the table of events
@@ -16,31 +17,15 @@ export function podView(name) {
     exits = h("div"),
     rows = h("tbody"),
     more = h("p", { class: "note" });
-  const range = h(
-    "select",
-    { "aria-label": "Time shown in the timeline" },
-    [
-      ["", "Since the first event"],
-      ["24h", "Last 24 hours"],
-      ["6h", "Last 6 hours"],
-      ["1h", "Last hour"],
-      ["10m", "Last 10 minutes"],
-    ].map(([value, text]) => h("option", { value }, text)),
-  );
-  const picture = h("div", {
-    class: "timeline",
-    tabindex: "0",
-    role: "group",
-    "aria-label": "Timeline. The arrow keys select what happened.",
-  });
   const chosen = h(
     "div",
     { class: "chosen", role: "status" },
-    h("p", { class: "note" }, "Click a bar, a tick or a line to see its events, or use the arrow keys."),
+    h("p", { class: "note" }, "Click a bar, a tick or a line to see its events and log lines, or use the arrow keys. The wheel or + and - zoom."),
   );
+  const nearby = h("div");
   let events = [],
     bySeq = new Map(),
-    selected = null,
+    uid = "",
     last = null,
     wake = null,
     signal = null;
@@ -193,17 +178,7 @@ export function podView(name) {
     setText(more, list.length > maxRows ? `${list.length - maxRows} older events are not shown.` : "");
   });
 
-  // shapes are what can be selected, in the order of time.
-  const shapes = () => [...picture.querySelectorAll("[data-from]")].sort((a, b) => a.dataset.from - b.dataset.from);
-  const identity = (shape) => {
-    const classes = [...shape.classList].filter((name) => name !== "selected").join(" ");
-    return `${shape.dataset.from} ${shape.dataset.lane} ${classes} ${shape.getAttribute("fill")}`;
-  };
-
   function choose(shape) {
-    picture.querySelector(".selected")?.classList.remove("selected");
-    shape.classList.add("selected");
-    selected = identity(shape);
     const { from, to, lane } = shape.dataset;
     const within = (e) =>
       (lane ? e.container === lane : !e.container) && Date.parse(e.time) >= from - 1 && Date.parse(e.time) <= +to + 1;
@@ -224,45 +199,42 @@ export function podView(name) {
           )
         : "",
     );
+    showLines(lane, Math.min(to, Date.now()));
   }
 
-  picture.addEventListener("click", (event) => {
-    const shape = event.target.closest("[data-from]");
-    if (shape) choose(shape);
-  });
-  picture.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const list = shapes(),
-      at = list.findIndex((shape) => shape.classList.contains("selected"));
-    const next = list[at < 0 ? (step > 0 ? 0 : list.length - 1) : Math.min(Math.max(at + step, 0), list.length - 1)];
-    if (next) choose(next);
-    next?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  });
-
-  async function draw() {
-    const wanted = range.value;
-    const svg = await getImage(`/api/timeline?name=${encodeURIComponent(name)}&last=${wanted}`, signal);
-    if (range.value !== wanted) return; // another request is in progress
-    const place = picture.scrollLeft;
-    picture.replaceChildren(document.adoptNode(svg));
-    picture.scrollLeft = place;
-    if (selected)
-      shapes()
-        .find((shape) => identity(shape) === selected)
-        ?.classList.add("selected");
+  // showLines shows the log lines around the end of what was selected.
+  async function showLines(lane, at) {
+    const place = h("div", { class: "nearby" });
+    nearby.replaceChildren(place);
+    try {
+      const query = new URLSearchParams({ name, uid, container: lane, at: Math.round(at) });
+      const { lines, partial } = await get(`/api/around?${query}`, signal);
+      const text = (line) => `${clock(line.time)} ${lane ? "" : `${line.container}: `}${line.text}`;
+      const label = `Log lines around ${clock(at)}`;
+      place.replaceChildren(
+        h("h3", null, label),
+        lines.length
+          ? h("pre", { tabindex: "0", role: "region", "aria-label": label }, lines.map(text).join("\n"))
+          : h("p", { class: "note" }, "There are none within a minute."),
+        partial ? h("p", { class: "note" }, "Too many lines were written in that time, not all were read.") : "",
+      );
+    } catch (e) {
+      if (!signal.aborted) place.replaceChildren(h("p", { class: "note" }, `The log cannot be read: ${e.message}`));
+    }
   }
+
+  const timeline = timelineOf(name, choose);
 
   async function load(mine) {
     try {
       const pod = await get(`/api/pod?name=${encodeURIComponent(name)}`, mine);
       events = pod.events;
+      uid = pod.uid ?? "";
       bySeq = new Map(events.map((e) => [e.seq, e]));
       showWhy(pod);
       showExits(pod.exits);
       showEvents(events);
-      await draw();
+      await timeline.load(mine);
       error.hidden = true;
     } catch (e) {
       if (mine.aborted) return;
@@ -270,8 +242,6 @@ export function podView(name) {
       setText(error, e.message);
     }
   }
-
-  range.addEventListener("change", () => draw().catch(() => {}));
 
   return {
     title: name,
@@ -290,9 +260,10 @@ export function podView(name) {
       h(
         "section",
         { "aria-labelledby": "timeline" },
-        h("div", { class: "bar" }, h("h2", { id: "timeline" }, "Timeline"), h("span", { class: "gap" }), range),
-        picture,
+        h("div", { class: "bar" }, h("h2", { id: "timeline" }, "Timeline"), h("span", { class: "gap" }), timeline.controls),
+        timeline.picture,
         chosen,
+        nearby,
         own(`podstead why ${name} -o svg > ${name}.svg`),
       ),
       h("section", { "aria-labelledby": "exits" }, h("h2", { id: "exits" }, "Last exit"), exits),
