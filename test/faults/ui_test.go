@@ -141,6 +141,8 @@ func TestPage(t *testing.T) {
 	}
 	p.Await("[...document.querySelectorAll('.log > div:not([hidden])')].map((e) => e.querySelector('.text').innerText).join() === 'done'")
 
+	searchPast(p, site, picture)
+
 	p.Go(site + "/#/host")
 	p.Await("document.querySelectorAll('meter').length === 2 && document.querySelector('main').innerText.includes('Image layers')")
 	picture("host-light")
@@ -234,6 +236,26 @@ func zoom(p *browser.Page) {
 	p.Await(length + " >= window.whole")
 	p.Key("+")
 	p.Await(length + " < .8 * window.whole")
+}
+
+// searchPast searches in the logs of all runs, and returns to the new lines.
+func searchPast(p *browser.Page, site string, picture func(string)) {
+	p.Go(site + "/#/logs?pod=web")
+	p.Await("document.querySelector('.log')?.innerText.includes('request')")
+	p.Key("/")
+	for _, key := range "REQUEST 1 <" {
+		p.Key(string(key))
+	}
+	p.Key("Enter")
+	// The pod was stopped and started: both runs have the line.
+	p.Await("document.querySelector('.bar .note').innerText === '2 lines with “REQUEST 1 <”'")
+	p.Await("[...document.querySelectorAll('.log .text')].map((e) => e.innerText).join() === 'request 1 <b>bold</b>,request 1 <b>bold</b>'")
+	p.Await("document.querySelector('.command code').innerText === \"podstead logs web --grep 'REQUEST 1 <'\"")
+	picture("search-light")
+	p.Await("[...document.querySelectorAll('.logs button')].find((e) => e.innerText === 'Show new lines').click() ?? true")
+	p.Await("(([filter]) => { filter.value = ''; filter.dispatchEvent(new Event('input')); return true; })" +
+		"(document.querySelectorAll('input[type=search]'))")
+	p.Await("document.querySelectorAll('.log > div:not([hidden])').length > 10")
 }
 
 // links opens addresses of no view and of no pod, and a view whose sections do not change.

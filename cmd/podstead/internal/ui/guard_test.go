@@ -46,6 +46,13 @@ func newSite(t *testing.T, c *client.Client) *site {
 	return &site{s, t, s.listen.Addr().String()}
 }
 
+// requests returns the number of requests in progress.
+func (s *site) requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}
+
 // request returns a request of the page, to which changes are made.
 func (s *site) request(method, path, body string, change ...func(*http.Request)) *http.Request {
 	s.t.Helper()

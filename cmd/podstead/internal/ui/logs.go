@@ -45,13 +45,12 @@ type batch struct {
 
 // logs streams the logs of pods, and what they write from now on: ?pod=NAME&pod=NAME&tail=LINES.
 func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
-	names := r.URL.Query()["pod"]
-	tail, err := strconv.Atoi(r.FormValue("tail"))
-	switch {
-	case len(names) == 0 || len(names) > maxLogPods:
-		refuse(w, http.StatusBadRequest, "pod: between 1 and "+strconv.Itoa(maxLogPods)+" pods are required")
+	names := logPods(w, r)
+	if names == nil {
 		return
-	case err != nil || tail < 0 || tail > maxTail:
+	}
+	tail, err := strconv.Atoi(r.FormValue("tail"))
+	if err != nil || tail < 0 || tail > maxTail {
 		refuse(w, http.StatusBadRequest, "tail: must be between 0 and "+strconv.Itoa(maxTail))
 		return
 	}
@@ -59,7 +58,7 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	lines := make(chan line)
 	var following sync.WaitGroup
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+	for _, name := range names {
 		following.Go(func() {
 			m := member{client: s.client, pod: name, lines: lines}
 			if err := m.follow(ctx, tail); err != nil && ctx.Err() == nil {
@@ -72,6 +71,16 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 	ended := make(chan struct{})
 	go func() { following.Wait(); close(ended) }()
 	_ = sendLines(newStream(w), lines, ended) // the browser is gone
+}
+
+// logPods returns the pods of a request for logs, each once. If there are none or too many, it refuses the request and returns nil.
+func logPods(w http.ResponseWriter, r *http.Request) []string {
+	names := r.URL.Query()["pod"]
+	if len(names) == 0 || len(names) > maxLogPods {
+		refuse(w, http.StatusBadRequest, "pod: between 1 and "+strconv.Itoa(maxLogPods)+" pods are required")
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 // sendLines sends lines in batches until all logs are complete.

@@ -48,6 +48,8 @@ type Server struct {
 	mux    *http.ServeMux
 	idle   time.Duration
 	rounds measurer
+	// searching has a value while a search is in progress.
+	searching chan struct{}
 
 	mu   sync.Mutex
 	open int       // requests with the key in progress
@@ -69,7 +71,7 @@ func Listen(ctx context.Context, c *client.Client, address netip.AddrPort) (*Ser
 
 func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server {
 	s := &Server{client: c, guard: newGuard(address), listen: l, mux: http.NewServeMux(), idle: IdleTimeout, seen: time.Now()}
-	s.rounds = measurer{daemon: c, lock: make(chan struct{}, 1)}
+	s.rounds, s.searching = measurer{daemon: c, lock: make(chan struct{}, 1)}, make(chan struct{}, 1)
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // the name is a constant
@@ -79,7 +81,7 @@ func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server
 	s.mux.HandleFunc("POST /enter", s.guard.enter)
 	for path, handle := range map[string]http.HandlerFunc{
 		"/api/pods": s.pods, "/api/pod": s.pod, "/api/timeline": s.timeline, "/api/around": s.around,
-		"/api/logs": s.logs, "/api/host": s.host, "/api/alive": alive,
+		"/api/logs": s.logs, "/api/search": s.search, "/api/host": s.host, "/api/alive": alive,
 	} {
 		s.mux.HandleFunc("GET "+path, handle)
 	}

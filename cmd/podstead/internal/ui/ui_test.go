@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -333,6 +334,90 @@ func TestAround(t *testing.T) {
 	}
 }
 
+// TestSearch checks the search in the logs of pods: all runs, sorted by time, the newest lines, and why lines are not searched.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	s := newSite(t, fakeDaemon(t, map[string]http.HandlerFunc{
+		"GET /v1/pods/{name}/output": func(w http.ResponseWriter, r *http.Request) {
+			if r.FormValue("grep") != "x y" || r.FormValue("runs") != "" || r.FormValue("follow") != "" {
+				t.Error(r.URL)
+			}
+			record := func(seconds, n int) api.OutputRecord {
+				l := api.Line{Container: "app", Stream: "stdout", Time: at.Add(time.Duration(seconds) * time.Second), Line: fmt.Sprint("x y ", n)}
+				return api.OutputRecord{Line: l}
+			}
+			var records []any
+			switch r.PathValue("name") {
+			case "a":
+				for i := range 3 * maxFound {
+					records = append(records, record(2*i, i))
+				}
+				stopped := api.SearchStopped{Container: "app", From: at, Bytes: 1 << 20, Seconds: 20}
+				records = append(records, api.OutputRecord{SearchStopped: &stopped})
+			case "b":
+				records = []any{record(1, 0), record(6*maxFound-3, 1)}
+			default:
+				w.WriteHeader(http.StatusNotFound)
+				records = []any{&api.Error{Status: http.StatusNotFound, Message: "no pod\u202e"}}
+			}
+			sends(records...)(w, r)
+		},
+	}))
+	_, _, body := s.do(s.request(http.MethodGet, "/api/search?pod=b&pod=none&pod=a&pod=a&pod=..&text=x+y", ""))
+	var got found
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	last := got.Lines[len(got.Lines)-2:]
+	if len(got.Lines) != maxFound || got.Count != 3*maxFound+2 || last[0].Pod != "b" || last[1].Pod != "a" || last[1].Text != "x y 2999" {
+		t.Errorf("%d of %d lines, the last %+v", len(got.Lines), got.Count, last)
+	}
+	want := []string{
+		`..: no such pod ".."`,
+		"a/app: the search stopped after 1Mi (20s), later lines are not searched; continue with --since-time 2026-01-01T12:00:00Z",
+		`none: no pod\u202e`,
+	}
+	if diff := cmp.Diff(want, got.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// TestOneSearch checks that searches do not run at the same time, and that one that waits ends with its request.
+func TestOneSearch(t *testing.T) {
+	t.Parallel()
+	var active atomic.Int32
+	s := newSite(t, fakeDaemon(t, map[string]http.HandlerFunc{
+		"GET /v1/pods/{name}/output": func(_ http.ResponseWriter, r *http.Request) {
+			if active.Add(1) > 1 {
+				t.Error("two searches at the same time")
+			}
+			pause(r.Context(), settle)
+			active.Add(-1)
+		},
+	}))
+	var searches sync.WaitGroup
+	for range 3 {
+		searches.Go(func() { s.do(s.request(http.MethodGet, "/api/search?pod=a&text=x", "")) })
+	}
+	searches.Wait()
+	s.searching <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	searches.Go(func() {
+		answer, err := http.DefaultClient.Do(s.request(http.MethodGet, "/api/search?pod=a&text=x", "").WithContext(ctx))
+		if err == nil {
+			err = answer.Body.Close()
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	await(t, func() bool { return s.requests() == 1 })
+	cancel()
+	searches.Wait()
+	await(t, func() bool { return s.requests() == 0 })
+}
+
 // await waits until a condition holds.
 func await(t *testing.T, holds func() bool) {
 	t.Helper()
@@ -388,6 +473,7 @@ func TestLogs(t *testing.T) {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 	for _, path := range []string{
+		"/api/search?text=x", "/api/search?pod=a&text=", "/api/search?text=x&" + strings.Repeat("pod=a&", maxLogPods+1),
 		"/api/logs?tail=1", "/api/logs?pod=a", "/api/logs?pod=a&tail=-1", "/api/logs?pod=a&tail=1000000",
 		"/api/logs?tail=1&" + strings.Repeat("pod=a&", maxLogPods+1),
 	} {
