@@ -27,12 +27,18 @@ type site struct {
 	host string
 }
 
+// hurry makes a server wait for short times only.
+func hurry(s *Server) { s.failure, s.rounds.rest = 10*time.Millisecond, 10*time.Millisecond }
+
 // newSite serves the page until the end of the test.
-func newSite(t *testing.T, c *client.Client) *site {
+func newSite(t *testing.T, c *client.Client, change ...func(*Server)) *site {
 	t.Helper()
 	s, err := Listen(t.Context(), c, netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, c := range change {
+		c(s)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
@@ -273,7 +279,7 @@ func TestIdle(t *testing.T) {
 // TestSlowBody checks that a client whose body does not arrive is disconnected, and that only the page keeps its connection.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, noClient())
+	s := newSite(t, noClient(), func(s *Server) { s.header = 500 * time.Millisecond })
 	for path, method := range map[string]string{"/": http.MethodGet, "/api/pods": http.MethodGet, "/enter": http.MethodPost} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
@@ -292,11 +298,12 @@ func TestSlowBody(t *testing.T) {
 			}
 		})
 	}
+	patient := newSite(t, noClient())
 	for _, test := range []struct {
 		change func(*http.Request)
 		closed bool
 	}{{func(*http.Request) {}, false}, {without(keyHeader), true}} {
-		answer, err := http.DefaultClient.Do(s.request(http.MethodGet, "/", "", test.change))
+		answer, err := http.DefaultClient.Do(patient.request(http.MethodGet, "/", "", test.change))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -115,7 +115,7 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 		default:
-			if out.send(failed{err.Error()}) != nil || !pause(ctx, failureInterval) {
+			if out.send(failed{err.Error()}) != nil || !pause(ctx, s.failure) {
 				return
 			}
 		}

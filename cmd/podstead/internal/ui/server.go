@@ -46,8 +46,9 @@ type Server struct {
 	guard  *guard
 	listen net.Listener
 	mux    *http.ServeMux
-	idle   time.Duration
 	rounds measurer
+	// These are [IdleTimeout], [headerTimeout] and [failureInterval], unless a test changes them.
+	idle, header, failure time.Duration
 	// searching has a value while a search is in progress.
 	searching chan struct{}
 
@@ -70,8 +71,9 @@ func Listen(ctx context.Context, c *client.Client, address netip.AddrPort) (*Ser
 }
 
 func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server {
-	s := &Server{client: c, guard: newGuard(address), listen: l, mux: http.NewServeMux(), idle: IdleTimeout, seen: time.Now()}
-	s.rounds, s.searching = measurer{daemon: c, lock: make(chan struct{}, 1)}, make(chan struct{}, 1)
+	s := &Server{client: c, guard: newGuard(address), listen: l, mux: http.NewServeMux(), seen: time.Now()}
+	s.idle, s.header, s.failure = IdleTimeout, headerTimeout, failureInterval
+	s.rounds, s.searching = measurer{daemon: c, rest: minRest, lock: make(chan struct{}, 1)}, make(chan struct{}, 1)
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // the name is a constant
@@ -98,7 +100,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: s, ReadHeaderTimeout: s.header, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // everybody on the host can cause these errors
 	}
@@ -130,7 +132,7 @@ func (s *Server) isIdle(now time.Time) bool {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	controller := http.NewResponseController(w)
 	if r.ContentLength != 0 { // a ReadTimeout of the server would end streams too
-		_ = controller.SetReadDeadline(time.Now().Add(headerTimeout)) // the connection is closed if that fails
+		_ = controller.SetReadDeadline(time.Now().Add(s.header)) // the connection is closed if that fails
 	}
 	known := s.guard.has(r)
 	if !known { // other users of the host keep no connection

@@ -132,7 +132,7 @@ func values[T any](s *site, path string, holds func(T) bool) T {
 func TestPods(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
-	s := newSite(t, h.client)
+	s := newSite(t, h.client, hurry)
 	h.create("web", "", runs)
 	h.create("crash", "", "exit 3")
 	h.create("job", "restartPolicy = \"Never\"", "exit 0")
@@ -458,7 +458,7 @@ func TestLogs(t *testing.T) {
 	}
 	texts = nil
 	restarted := false
-	h.create("c", "", "echo c1; sleep 4; echo later; "+runs)
+	h.create("c", "", "echo c1; sleep 1; echo later; "+runs)
 	values(s, "/api/logs?pod=c&tail=100", func(b batch) bool {
 		add(b)
 		if len(texts) > 0 && !restarted {
