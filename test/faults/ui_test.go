@@ -101,6 +101,8 @@ func TestPage(t *testing.T) {
 	p.Await("document.querySelector('.headline')?.innerText.includes('exited with code 3')")
 	p.Await("document.querySelector('.exit pre')?.innerText.includes('<img src=x onerror=alert(1)>')")
 	p.Await("document.querySelectorAll('.chain li').length > 1")
+	// The page remembers what the pod uses.
+	p.Await("document.querySelectorAll('.plot figcaption')[1]?.innerText.startsWith('Memory: ')")
 	// A click on a bar shows its events.
 	p.Await("document.querySelector('.timeline path[data-lane=crasher]')")
 	p.Await(`(document.querySelector('.timeline path[data-lane=crasher][fill="url(#failed)"], .timeline path.n-failed')` +
@@ -119,6 +121,19 @@ func TestPage(t *testing.T) {
 	picture("pod-dark")
 	p.Size(390, 844, "light")
 	picture("pod-phone")
+	p.Size(1280, 1700, "light")
+	p.Go(site + "/#/pod/web")
+	p.Await("document.querySelectorAll('.plot figcaption')[0]?.innerText.match(/^CPU: [0-9]+m now/)")
+	p.Await("document.querySelectorAll('.plot .line')[1].getAttribute('d').split('L').length > 3")
+	p.Await("document.querySelector('.strip')?.ariaLabel.match(/: [0-9]+ Success/)")
+	p.Await("document.querySelectorAll('.strip i').length > 1 || (document.dispatchEvent(new Event('visibilitychange')), false)")
+	p.Await("document.querySelectorAll('.plot .line')[1].getAttribute('d').split('L').length > 3") // also after that
+	p.Await("!/NaN|undefined/.test(document.body.innerText)")
+	picture("web-light")
+	p.Size(390, 844, "dark")
+	p.Await("document.querySelector('.plot').scrollIntoView() ?? true")
+	picture("web-phone")
+	p.Size(390, 844, "light")
 	p.Go(site + "/#/")
 	p.Await(row("crash"))
 	picture("pods-phone")

@@ -2,6 +2,7 @@
 
 import { get, repeat } from "/api.js";
 import { bytes, clock, command, h, heading, isName, logLink, renderer, setText, zone } from "/dom.js";
+import { noteAnswers, plot, strip } from "/plot.js";
 import { timelineOf } from "/timeline.js";
 
 const refreshInterval = 15000;
@@ -23,6 +24,14 @@ export function podView(name) {
     h("p", { class: "note" }, "Click a bar, a tick or a line to see its events and log lines, or use the arrow keys. The wheel or + and - zoom."),
   );
   const nearby = h("div");
+  const answers = new Map(); // of probes
+  // A ceiling is the lowest of 1, 2 and 5, with a power of ten, and for bytes a power of two.
+  const cpu = plot(
+    "CPU",
+    (n) => `${Math.ceil(n / 1e6)}m`,
+    (n) => [1, 2, 5, 10].map((x) => x * 10 ** Math.max(Math.floor(Math.log10(n || 1)), 7)).find((x) => x >= n),
+  );
+  const memory = plot("Memory", bytes, (n) => 2 ** Math.ceil(Math.log2(Math.max(n, 2 ** 20))));
   let events = [],
     bySeq = new Map(),
     uid = "",
@@ -67,6 +76,7 @@ export function podView(name) {
     const newest = events.findLast((e) => e.type === "Warning" && e.cause) ?? events.findLast((e) => e.type === "Warning");
     const notes = [pod.file, pod.escalation, pod.notUpdated, pod.notDurable, pod.notRemoved].filter(Boolean);
     showHeadline([pod.text, pod.cause?.hint, ...notes]);
+    noteAnswers(answers, pod.containers ?? []);
     showContainers({ text: pod.text, list: pod.containers ?? [] });
     showCauses(newest && !pod.healthy ? chain(newest) : []);
   }
@@ -110,7 +120,8 @@ export function podView(name) {
               { class: "note" },
               `${p.probe} probe: `,
               h("span", { class: `probe ${p.outcome}` }, p.outcome),
-              ` at ${clock(p.time)}`,
+              ` at ${clock(p.time)} `,
+              strip(answers.get(`${c.name}/${p.probe}`)),
             ),
           ),
         ),
@@ -266,6 +277,14 @@ export function podView(name) {
         nearby,
         own(`podstead why ${name} -o svg > ${name}.svg`),
       ),
+      h(
+        "section",
+        { "aria-labelledby": "usage" },
+        h("h2", { id: "usage" }, "CPU and memory"),
+        h("div", { class: "meters" }, cpu.element, memory.element),
+        h("p", { class: "note" }, "Measured while this page is open, every 5 seconds."),
+        own(`podstead top ${name}`),
+      ),
       h("section", { "aria-labelledby": "exits" }, h("h2", { id: "exits" }, "Last exit"), exits),
       h(
         "section",
@@ -294,8 +313,14 @@ export function podView(name) {
       ),
     ),
     // The list changes when something happens to the pod.
-    update(pods) {
-      const pod = pods.find((p) => p.name === name);
+    update(pods, samples) {
+      const pod = pods.find((p) => p.name === name),
+        used = samples.get(pod?.uid) ?? [];
+      cpu.show(used.map(({ time, cpu }) => ({ time, value: cpu })));
+      memory.show(
+        used.map(({ time, memory }) => ({ time, value: memory })),
+        pod?.limit,
+      );
       const now = pod ? [pod.uid, pod.status, pod.ready, pod.restarts, pod.need].join() : "";
       if (last !== null && now !== last) wake?.();
       last = now;
