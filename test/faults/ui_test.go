@@ -66,7 +66,7 @@ func TestPage(t *testing.T) {
 	f.Check(err)
 	site := "http://" + address.Host
 	profile := t.TempDir()
-	b := browser.New(t, profile)
+	b := browser.New(t, profile, "--host-resolver-rules=MAP "+rebound+" 127.0.0.1")
 	p := b.Open(address.String())
 	axe := f.axe()
 	picture := func(name string) {
@@ -190,7 +190,8 @@ func TestPage(t *testing.T) {
 		}
 	}
 	p.Await(`fetch("/api/alive", {headers: {"Podstead-Key": localStorage.getItem("podstead-key")}}).then((r) => r.ok)`)
-	attack(t, b, address.Host)
+	p.Await("!document.querySelector('.actions button')")
+	f.change(t, b, axe)
 	// The read-only socket has all but the disk usage.
 	reading := b.Open(f.ui("--socket", filepath.Join(f.RunDir(), "podstead-ro.sock")))
 	reading.Await(row("web") + "?.innerText.includes('iB')")
@@ -273,6 +274,65 @@ func searchPast(p *browser.Page, site string, picture func(string)) {
 	p.Await("document.querySelectorAll('.log > div:not([hidden])').length > 10")
 }
 
+// change stops, starts and restarts a pod in a page that may do so, and attacks that page.
+func (f *fixture) change(t *testing.T, b *browser.Browser, axe string) {
+	address, err := url.Parse(f.ui("--allow-actions"))
+	f.Check(err)
+	p := b.Open(address.String())
+	p.Size(1280, 900, "light")
+	p.Await("document.querySelector('tbody a') && !location.href.includes('token')")
+	p.Go(p.URL("/#/pod/web"))
+	button := func(place, text string) string {
+		return fmt.Sprintf("[...document.querySelectorAll('%s button')].find((e) => e.innerText === '%s')", place, text)
+	}
+	ask := func(text string) {
+		p.Await(button(".actions", text))
+		p.Await("(([b]) => (b.focus(), document.activeElement === b))([" + button(".actions", text) + "])")
+		p.Key("Enter")
+		p.Await("document.querySelector('dialog')?.open && document.activeElement.innerText === 'Cancel'")
+	}
+	// Without a confirmation, nothing happens.
+	ask("Stop")
+	p.Await("document.querySelector('dialog code').innerText === 'podstead stop web'")
+	p.Picture(filepath.Join(f.Repository, ".cache", "ui", "action-light.png"))
+	checkAccess(t, p, axe, "action")
+	p.Key("1") // keys of the page behind it do nothing
+	p.Key("Escape")
+	p.Await("!document.querySelector('dialog') && location.hash === '#/pod/web' && document.activeElement.innerText === 'Stop'")
+	for _, action := range []struct{ name, command, state string }{
+		{"Stop", "stopping", "Stopped"}, {"Start", "starting", "Ready"}, {"Restart", "restarting", "Ready"},
+	} {
+		ask(action.name)
+		p.Await("(" + button("dialog", action.name) + ".click(), true)")
+		p.Await("!document.querySelector('dialog') && document.querySelector('main [role=status]').innerText === 'Pod web is " + action.command + ".'")
+		p.Await("document.querySelector('h1 .pill').innerText === '" + action.state + "'")
+	}
+	// An error is shown, and the dialog stays.
+	ask("Restart")
+	f.MustRun("delete", "web", "--force")
+	p.Await("(" + button("dialog", "Restart") + ".click(), true)")
+	p.Await("document.querySelector('dialog [role=alert]').innerText.includes('no such pod')")
+	p.Key("Escape")
+	p.Await("!document.querySelector('dialog')")
+	f.MustCreate("web", uiPods["web"])
+	p.Await("document.querySelector('.actions button')")
+	var pod struct{ Name, UID string }
+	p.Value("fetch('/api/pod?name=web', {headers: {'Podstead-Key': localStorage.getItem('podstead-key')}}).then((r) => r.json())"+
+		".then(({ pod, uid }) => ({ name: pod, uid }))", &pod)
+	body := fmt.Sprintf(`{"name": %q, "uid": %q}`, pod.Name, pod.UID)
+	requests := func() int { return strings.Count(f.MustRun("events", "web"), "requested by podstead ui") }
+	before := requests()
+	if before < 3 {
+		t.Errorf("the events have %d requests of the page", before)
+	}
+	attack(t, b, address.Host, body)
+	rebind(t, b, address.Host, strings.TrimPrefix(address.Fragment, "token="))
+	if after := requests(); after != before {
+		t.Errorf("other pages have changed the pod: %d requests, want %d", after, before)
+	}
+	p.Close()
+}
+
 // links opens addresses of no view and of no pod, and a view whose sections do not change.
 func links(p *browser.Page, site string) {
 	p.Go(site + "/#/pod/x%3Bcurl")
@@ -340,7 +400,8 @@ func checkAccess(t *testing.T, p *browser.Page, axe, view string) {
 }
 
 // attack opens a page of another origin, at the same address and by a name of it, in the browser that has the cookie and the key.
-func attack(t *testing.T, b *browser.Browser, host string) {
+// The target is the body of a request that would change a pod.
+func attack(t *testing.T, b *browser.Browser, host, target string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -366,6 +427,12 @@ func attack(t *testing.T, b *browser.Browser, host string) {
 		p.Await(fmt.Sprintf(`fetch("http://%s/api/pods", {credentials: "include"}).then(() => false, () => true)`, host))
 		p.Await(fmt.Sprintf(
 			`fetch("http://%s/api/pods", {credentials: "include", headers: {"Podstead-Key": "x"}}).then(() => false, () => true)`, host))
+		p.Await(fmt.Sprintf(`new Promise((done) => { const socket = new WebSocket("ws://%s/api/pods"); `+
+			`socket.onopen = () => done(false); socket.onerror = () => done(true); })`, host))
+		for _, action := range []string{"stop", "restart"} { // no-cors: it is sent, and the page cannot read the answer
+			p.Await(fmt.Sprintf(`fetch("http://%s/api/%s", {method: "POST", mode: "no-cors", credentials: "include", body: %q}).then(() => true)`,
+				host, action, target))
+		}
 		p.Await(fmt.Sprintf(`(window.frame = document.createElement("iframe"), frame.src = "http://%s/", document.body.append(frame), true)`,
 			host))
 		p.AwaitProblem("frame-ancestors")

@@ -52,8 +52,8 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
-// New starts a browser, with a profile in dir, that ends with the test.
-func New(t testing.TB, dir string) *Browser {
+// New starts a browser, with a profile in dir and more arguments, that ends with the test.
+func New(t testing.TB, dir string, args ...string) *Browser {
 	t.Helper()
 	toRead, toWrite, err := os.Pipe()
 	if err != nil {
@@ -64,9 +64,11 @@ func New(t testing.TB, dir string) *Browser {
 		t.Fatal(err)
 	}
 	// The cleanup ends it: the context of the test ends before.
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Program, "--headless=new", "--no-sandbox", "--disable-gpu",
-		"--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--disable-background-networking",
-		"--disable-component-update", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(dir, "profile"), "about:blank")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Program, append([]string{
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
+		"--disable-background-networking", "--disable-component-update", "--no-proxy-server", "--remote-debugging-pipe",
+		"--user-data-dir=" + filepath.Join(dir, "profile"), "about:blank",
+	}, args...)...)
 	stderr, err := os.Create(filepath.Join(dir, "stderr"))
 	if err != nil {
 		t.Fatal(err)
@@ -353,11 +355,16 @@ func (p *Page) Size(width, height int, scheme string) {
 func (p *Page) Key(key string) {
 	p.b.t.Helper()
 	down := map[string]any{"type": "rawKeyDown", "key": key}
-	if len(key) == 1 {
+	code := map[string]int{"Enter": 13, "Escape": 27}[key] // the browser acts on those by their code
+	switch {
+	case len(key) == 1:
 		down["type"], down["text"] = "keyDown", key
+	case key == "Enter":
+		down["type"], down["text"] = "keyDown", "\r"
 	}
+	down["windowsVirtualKeyCode"] = code
 	p.Call("Input.dispatchKeyEvent", down)
-	p.Call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key})
+	p.Call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "windowsVirtualKeyCode": code})
 }
 
 // Picture writes a picture of the page to a PNG file.

@@ -141,7 +141,7 @@ func TestAccess(t *testing.T) {
 		"another local origin":    {path: "/api/alive", change: with("Origin", "http://127.0.0.1:1"), want: http.StatusForbidden},
 		"the null origin":         {path: "/api/alive", change: with("Origin", "null"), want: http.StatusForbidden},
 		"the origin with https":   {path: "/api/alive", change: with("Origin", "https://"+s.host), want: http.StatusForbidden},
-		"another method":          {method: http.MethodPost, path: "/api/pods", want: http.StatusMethodNotAllowed},
+		"another method":          {method: http.MethodPost, path: "/api/pods", want: http.StatusNotFound},
 		"the token":               {method: http.MethodPost, path: "/enter", body: token, want: http.StatusOK},
 		"the token by GET":        {path: "/enter?token=" + s.guard.token, want: http.StatusNotFound},
 		"the token of another site": {

@@ -97,7 +97,8 @@ func progressing(c *api.Cause) bool {
 
 // list is a value of the stream of pods.
 type list struct {
-	Pods []row `json:"pods"`
+	Pods    []row `json:"pods"`
+	Actions bool  `json:"actions,omitempty"` // the page may change pods
 }
 
 // pods streams the list of pods.
@@ -189,7 +190,7 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 			if waiting {
 				due.Reset(settle)
 			}
-			if err := out.send(list{rows(pods, m.stats, m.why, localTime(r))}); err != nil {
+			if err := out.send(list{rows(pods, m.stats, m.why, localTime(r)), s.actions}); err != nil {
 				return errors.Join(errGone, err)
 			}
 		}

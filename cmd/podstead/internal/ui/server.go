@@ -47,6 +47,8 @@ type Server struct {
 	listen net.Listener
 	mux    *http.ServeMux
 	rounds measurer
+	// actions reports that the page may change pods.
+	actions bool
 	// These are [IdleTimeout], [headerTimeout] and [failureInterval], unless a test changes them.
 	idle, header, failure time.Duration
 	// searching has a value while a search is in progress.
@@ -81,6 +83,7 @@ func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server
 	s.mux.Handle("GET /", http.FileServerFS(files))
 	s.mux.HandleFunc("GET /timeline.css", style)
 	s.mux.HandleFunc("POST /enter", s.guard.enter)
+	s.mux.HandleFunc("POST /api/", http.NotFound)
 	for path, handle := range map[string]http.HandlerFunc{
 		"/api/pods": s.pods, "/api/pod": s.pod, "/api/timeline": s.timeline, "/api/around": s.around,
 		"/api/logs": s.logs, "/api/search": s.search, "/api/host": s.host, "/api/alive": alive,

@@ -520,7 +520,7 @@ func TestManyPods(t *testing.T) {
 		why = append(why, api.Explanation{Pod: name, UID: uid, Healthy: i > 0, State: api.PodStateReady})
 	}
 	got := rows(pods, nil, why, time.Now())
-	text, err := json.Marshal(list{got})
+	text, err := json.Marshal(list{Pods: got})
 	if err != nil || len(got) != 200 || got[0].Name != "pod-000" || got[0].Need != noticed || len(text) > 100_000 {
 		t.Errorf("%v, %d rows in %d bytes, first %+v", err, len(got), len(text), got[0])
 	}

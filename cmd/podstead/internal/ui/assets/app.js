@@ -16,7 +16,7 @@ const problem = document.getElementById("problem");
 // A page that is hidden asks nothing, but tells podstead ui that it is open.
 const aliveInterval = 5 * 60 * 1000;
 
-const state = { pods: null, samples: new Map() }; // pods is null: not known yet
+const state = { pods: null, samples: new Map(), actions: false }; // pods is null: not known yet
 let view = null; // with element, and optionally title, update(pods) and start(signal)
 let opened = null; // the AbortController of the view
 let following = null; // that of the list
@@ -60,7 +60,7 @@ function open() {
 function start() {
   opened?.abort();
   opened = new AbortController();
-  if (state.pods) view.update?.(state.pods, state.samples);
+  if (state.pods) view.update?.(state.pods, state);
   if (!document.hidden) view.start?.(opened.signal);
 }
 
@@ -103,7 +103,8 @@ function receive(value) {
     announce(state.pods, value.pods);
     state.pods = value.pods;
     remember(state.samples, value.pods);
-    if (!closed) return view.update?.(value.pods, state.samples);
+    state.actions = Boolean(value.actions);
+    if (!closed) return view.update?.(value.pods, state);
     closed = false;
     open();
   }
@@ -117,7 +118,7 @@ function follow() {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
   if (event.target.matches("input, select, textarea")) {
     if (event.key === "Escape") event.target.blur();
     return;

@@ -1,5 +1,6 @@
 // A pod: why it is in its state, its timeline, its last exits and its events.
 
+import { actionsOf, buttonOf } from "/action.js";
 import { get, repeat } from "/api.js";
 import { bytes, clock, command, h, heading, isName, logLink, renderer, setText, zone } from "/dom.js";
 import { noteAnswers, plot, strip } from "/plot.js";
@@ -32,9 +33,12 @@ export function podView(name) {
     (n) => [1, 2, 5, 10].map((x) => x * 10 ** Math.max(Math.floor(Math.log10(n || 1)), 7)).find((x) => x >= n),
   );
   const memory = plot("Memory", bytes, (n) => 2 ** Math.ceil(Math.log2(Math.max(n, 2 ** 20))));
+  const buttons = h("div", { class: "actions" }),
+    result = h("p", { class: "note", role: "status" });
   let events = [],
     bySeq = new Map(),
     uid = "",
+    allowed = false, // to change the pod
     last = null,
     wake = null,
     signal = null;
@@ -70,8 +74,14 @@ export function podView(name) {
     );
   }
 
+  const showActions = renderer(([wanted, uid]) =>
+    buttons.replaceChildren(...wanted.map((action) => buttonOf(action, name, uid, (text) => setText(result, text)))),
+  );
+  const updateActions = () => showActions([allowed && uid ? actionsOf(state.textContent) : [], uid]);
+
   function showWhy(pod) {
     setText(state, pod.state);
+    updateActions();
     state.dataset.healthy = pod.healthy;
     const newest = events.findLast((e) => e.type === "Warning" && e.cause) ?? events.findLast((e) => e.type === "Warning");
     const notes = [pod.file, pod.escalation, pod.notUpdated, pod.notDurable, pod.notRemoved].filter(Boolean);
@@ -264,8 +274,10 @@ export function podView(name) {
         { class: "bar" },
         heading(name, " ", state),
         h("span", { class: "gap" }),
+        buttons,
         h("a", { class: "button", href: logLink([name]) }, "Follow logs"),
       ),
+      result,
       error,
       h("section", { "aria-labelledby": "why" }, h("h2", { id: "why" }, "Why"), headline, containers, causes, own(`podstead why ${name}`)),
       h(
@@ -313,7 +325,9 @@ export function podView(name) {
       ),
     ),
     // The list changes when something happens to the pod.
-    update(pods, samples) {
+    update(pods, { samples, actions }) {
+      allowed = actions;
+      updateActions();
       const pod = pods.find((p) => p.name === name),
         used = samples.get(pod?.uid) ?? [];
       cpu.show(used.map(({ time, cpu }) => ({ time, value: cpu })));
