@@ -98,8 +98,9 @@ func TestPageMarkup(t *testing.T) {
 	f := newFixture(t)
 	socket := filepath.Join(t.TempDir(), "s")
 	hostileDaemon(t, socket)
-	b := browser.New(t, t.TempDir())
-	p := b.Open(f.ui("--allow-actions", "--socket", socket))
+	network := browser.NewNetwork(t)
+	b := browser.New(t, network, t.TempDir())
+	p := b.Open(f.ui(network, "--allow-actions", "--socket", socket))
 	shown := func(view string, more ...string) {
 		t.Helper()
 		for _, condition := range append(more, "document.querySelector('main').innerText.includes('onerror=')") {

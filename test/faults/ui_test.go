@@ -37,15 +37,15 @@ func probe(script string) string {
 	return fmt.Sprintf("readinessProbe = { exec = { command = [\"sh\", \"-c\", %q] }, periodSeconds = 1 }\n", script)
 }
 
-// ui starts podstead ui and returns its URL.
-func (f *fixture) ui(args ...string) string {
+// ui starts podstead ui in a network and returns its URL.
+func (f *fixture) ui(network *browser.Network, args ...string) string {
 	f.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(f.Context())) // the test takes longer than a command may
 	cmd := f.Command(ctx, append([]string{"ui"}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	f.Check(err)
-	f.Check(cmd.Start())
+	f.Check(network.Do(cmd.Start))
 	f.Cleanup(func() {
 		cancel()
 		_ = cmd.Wait()
@@ -62,11 +62,12 @@ func TestPage(t *testing.T) {
 	for name, text := range uiPods {
 		f.MustCreate(name, text)
 	}
-	address, err := url.Parse(f.ui())
+	network := browser.NewNetwork(t)
+	address, err := url.Parse(f.ui(network))
 	f.Check(err)
 	site := "http://" + address.Host
 	profile := t.TempDir()
-	b := browser.New(t, profile, "--host-resolver-rules=MAP "+rebound+" 127.0.0.1")
+	b := browser.New(t, network, profile, "--host-resolver-rules=MAP "+rebound+" 127.0.0.1")
 	p := b.Open(address.String())
 	axe := f.axe()
 	picture := func(name string) {
@@ -191,9 +192,9 @@ func TestPage(t *testing.T) {
 	}
 	p.Await(`fetch("/api/alive", {headers: {"Podstead-Key": localStorage.getItem("podstead-key")}}).then((r) => r.ok)`)
 	p.Await("!document.querySelector('.actions button')")
-	f.change(t, b, axe)
+	f.change(t, network, b, axe)
 	// The read-only socket has all but the disk usage.
-	reading := b.Open(f.ui("--socket", filepath.Join(f.RunDir(), "podstead-ro.sock")))
+	reading := b.Open(f.ui(network, "--socket", filepath.Join(f.RunDir(), "podstead-ro.sock")))
 	reading.Await(row("web") + "?.innerText.includes('iB')")
 	reading.Go(reading.URL("/#/pod/crash"))
 	reading.Await("document.querySelector('.exit pre')?.innerText.includes('starting')")
@@ -275,8 +276,8 @@ func searchPast(p *browser.Page, site string, picture func(string)) {
 }
 
 // change stops, starts and restarts a pod in a page that may do so, and attacks that page.
-func (f *fixture) change(t *testing.T, b *browser.Browser, axe string) {
-	address, err := url.Parse(f.ui("--allow-actions"))
+func (f *fixture) change(t *testing.T, network *browser.Network, b *browser.Browser, axe string) {
+	address, err := url.Parse(f.ui(network, "--allow-actions"))
 	f.Check(err)
 	p := b.Open(address.String())
 	p.Size(1280, 900, "light")
@@ -325,7 +326,7 @@ func (f *fixture) change(t *testing.T, b *browser.Browser, axe string) {
 	if before < 3 {
 		t.Errorf("the events have %d requests of the page", before)
 	}
-	attack(t, b, address.Host, body)
+	attack(t, network, b, address.Host, body)
 	rebind(t, b, address.Host, strings.TrimPrefix(address.Fragment, "token="))
 	if after := requests(); after != before {
 		t.Errorf("other pages have changed the pod: %d requests, want %d", after, before)
@@ -401,9 +402,9 @@ func checkAccess(t *testing.T, p *browser.Page, axe, view string) {
 
 // attack opens a page of another origin, at the same address and by a name of it, in the browser that has the cookie and the key.
 // The target is the body of a request that would change a pod.
-func attack(t *testing.T, b *browser.Browser, host, target string) {
+func attack(t *testing.T, network *browser.Network, b *browser.Browser, host, target string) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l, err := network.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -444,13 +445,14 @@ func attack(t *testing.T, b *browser.Browser, host, target string) {
 	if len(cookies) == 0 {
 		t.Error("the browser has sent the cookie to no other port")
 	}
+	client := &http.Client{Transport: &http.Transport{DialContext: network.Dial, DisableKeepAlives: true}}
 	for _, cookie := range cookies {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/api/host", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Header.Set("Cookie", cookie)
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

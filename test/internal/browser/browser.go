@@ -52,8 +52,8 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
-// New starts a browser, with a profile in dir and more arguments, that ends with the test.
-func New(t testing.TB, dir string, args ...string) *Browser {
+// New starts a browser in a network, with a profile in dir and more arguments, that ends with the test.
+func New(t testing.TB, network *Network, dir string, args ...string) *Browser {
 	t.Helper()
 	toRead, toWrite, err := os.Pipe()
 	if err != nil {
@@ -77,7 +77,7 @@ func New(t testing.TB, dir string, args ...string) *Browser {
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "XDG_CONFIG_HOME="+dir, "XDG_CACHE_HOME="+dir)
 	cmd.ExtraFiles = []*os.File{toRead, fromWrite}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has processes of its own
-	if err := cmd.Start(); err != nil {
+	if err := network.Do(cmd.Start); err != nil {
 		t.Fatalf("%v: run .ci/deps faults first", err)
 	}
 	_, _ = toRead.Close(), fromWrite.Close()
