@@ -75,6 +75,11 @@ type ImageDetail struct {
 	Config    ImageConfig       `json:"config"`
 	Layers    []ImageLayer      `json:"layers"`
 	History   []ImageHistory    `json:"history,omitempty"`
+	// Programs are the paths of the programs that the request names; empty: the image does not have it. It is missing if the image is not
+	// unpacked on this host.
+	Programs map[string]string `json:"programs,omitempty"`
+	// SearchPath has the directories in which containers of the image find programs, if the request names programs.
+	SearchPath []string `json:"searchPath,omitempty"`
 }
 
 // ImageConfig is what an image sets for its containers.
@@ -151,6 +156,8 @@ type PullProgress struct {
 	Total       int64 `json:"total"`
 	Layers      int   `json:"layers"` // complete ones
 	TotalLayers int   `json:"totalLayers"`
+	// Unpacking is true when everything is fetched. Done is then how much of the compressed layers was unpacked, and Total is their size.
+	Unpacking bool `json:"unpacking,omitempty"`
 }
 
 // PullUpdate is a value of the stream of a pull: a progress, an image or an error. The last one has the image or the error.

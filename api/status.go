@@ -188,12 +188,16 @@ type Terminated struct {
 	ContainerID string    `json:"containerID,omitempty"`
 }
 
-// Progress is the progress of an image pull, or of the import of an image archive.
+// Progress is the progress of an image pull, of the import of an image archive, or of the unpacking of an image.
 type Progress struct {
 	// Archive is the path of the image archive that is being imported; empty: an image is being pulled.
 	Archive string `json:"archive,omitempty"`
 	Done    int64  `json:"done"`  // bytes
 	Total   int64  `json:"total"` // bytes; 0: not known yet
+	// Unpacking is true when everything is fetched. Done is then how much of the compressed layers was unpacked.
+	Unpacking bool `json:"unpacking,omitempty"`
+	// Image is set for an image of a new definition of the pod that is being prepared; empty: it is that of the container.
+	Image string `json:"image,omitempty"`
 }
 
 // Reason is a machine-readable cause in CamelCase: the kubelet's where it has one. Later versions add reasons.

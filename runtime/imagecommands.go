@@ -6,17 +6,22 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/files"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/image/credentials"
 	"github.com/podstead/podstead/runtime/image/signature"
+	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/spec"
 )
 
 // Images manages the images of the host for people.
-type Images struct{ store *image.Store }
+type Images struct {
+	store *image.Store
+	files *files.Service
+}
 
 // Images returns the images of the host.
-func (r *Runtime) Images() *Images { return &Images{r.images} }
+func (r *Runtime) Images() *Images { return &Images{r.images, r.files} }
 
 // Catalog returns all names of images, see [image.Store.Catalog].
 func (i *Images) Catalog(ctx context.Context) ([]image.Entry, error) {
@@ -26,6 +31,17 @@ func (i *Images) Catalog(ctx context.Context) ([]image.Entry, error) {
 // Detail returns an image with its configuration.
 func (i *Images) Detail(ctx context.Context, record string) (image.Detail, error) {
 	return i.store.Detail(engine.Context(ctx), record)
+}
+
+// Programs returns the directories in which the containers of an image find programs, and where programs are in it, see
+// [files.Service.Programs]. The map is nil if the image is not unpacked.
+func (i *Images) Programs(ctx context.Context, d *image.Detail, names []string) (found map[string]string, search []string, err error) {
+	search = oci.SearchPath(d.Config.Config.Env)
+	if d.Snapshot == "" {
+		return nil, search, nil
+	}
+	found, err = i.files.Programs(engine.Context(ctx), d.Snapshot, search, names)
+	return found, search, err
 }
 
 // Pull pulls an image for a platform; empty: that of the host. See [image.Store.PullByHand].

@@ -32,7 +32,9 @@ func (r *Runtime) PullImage(
 		return none, imageFailure(ctx, err)
 	}
 	report := func(p image.Progress) {
-		progress(lifecycle.Progress{Archive: p.Archive, Done: p.Bytes, Total: p.TotalBytes, MissingSecrets: p.MissingSecrets})
+		progress(lifecycle.Progress{
+			Archive: p.Archive, Done: p.Bytes, Total: p.TotalBytes, Unpacking: p.Unpacking, MissingSecrets: p.MissingSecrets,
+		})
 	}
 	scope := r.images.In(pod.ArchivesOf(c)...).Using(r.pullSecrets(pod))
 	img, err := scope.EnsureAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image), report)

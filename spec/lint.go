@@ -17,6 +17,7 @@ const (
 	CodeLowPort                = "low-port"
 	CodeMemoryVolumeOverLimit  = "memory-volume-over-limit"
 	CodeMillibytes             = "millibytes"
+	CodeMissingProgram         = "missing-program"
 	CodeNoMemoryLimit          = "no-memory-limit"
 	CodePreStopOverGrace       = "prestop-over-grace"
 	CodeSecretReadable         = "secret-readable"
@@ -30,8 +31,8 @@ const (
 func Codes() []string {
 	return []string{
 		CodeCommandInOneString, CodeGraceOverShutdown, CodeLatestWithRollback, CodeLivenessBeforeStart, CodeLivenessWithoutRestart,
-		CodeLowPort, CodeMemoryVolumeOverLimit, CodeMillibytes, CodeNoMemoryLimit, CodePreStopOverGrace, CodeSecretReadable,
-		CodeStartupOrder, CodeTimeoutOverPeriod, CodeUnknownCode, CodeWaitUnfulfilled,
+		CodeLowPort, CodeMemoryVolumeOverLimit, CodeMillibytes, CodeMissingProgram, CodeNoMemoryLimit, CodePreStopOverGrace,
+		CodeSecretReadable, CodeStartupOrder, CodeTimeoutOverPeriod, CodeUnknownCode, CodeWaitUnfulfilled,
 	}
 }
 
@@ -41,6 +42,9 @@ type Lint struct {
 	ShutdownGracePeriod time.Duration
 	// Strict adds warnings about what a file lacks: [CodeNoMemoryLimit].
 	Strict bool
+	// Programs returns where programs are in an image of this host (empty: it does not have the program), and the directories in which its
+	// containers find programs. Nil: the image is not here. The function may be nil.
+	Programs func(image string, names []string) (found map[string]string, search []string)
 }
 
 // linter looks for what is valid and cannot work well. It computes with the definition only, as the lifecycle does. The tests of package
@@ -66,6 +70,7 @@ func (l *linter) run() {
 		l.latestWithRollback(c)
 		l.lowPorts(c)
 		l.memoryLimit(c)
+		l.missingPrograms(c)
 	}
 }
 

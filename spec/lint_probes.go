@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"path"
 	"slices"
+	"strings"
 )
 
 // livenessBeforeStart warns of a liveness probe that stops a container before it can have started. The container has the time until the
@@ -98,4 +100,74 @@ func (l *linter) startupOrder(i int) {
 		l.advise(CodeStartupOrder, "probe a port of this sidecar, or make it a readinessProbe", fmt.Sprintf(
 			"port %d is that of container %s, which does not start before this probe has succeeded", port, quote(later[j].Name)), p)
 	}
+}
+
+// missingPrograms warns of commands of probes and hooks whose program the image, as it is on this host, does not have. A volume can have
+// the program, and a variable of the container can name other directories.
+func (l *linter) missingPrograms(c *Container) {
+	if l.o.Programs == nil || len(l.pod.ArchivesOf(c)) > 0 {
+		return
+	}
+	type command struct {
+		field   any
+		program string
+		probe   bool
+	}
+	var commands []command
+	add := func(field any, exec *ExecAction, probe bool) {
+		if exec != nil && len(exec.Command) > 0 && (path.IsAbs(exec.Command[0]) || !strings.Contains(exec.Command[0], "/")) {
+			commands = append(commands, command{field, exec.Command[0], probe})
+		}
+	}
+	for _, p := range []*Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
+		if p != nil {
+			add(p, p.Exec, true)
+		}
+	}
+	if c.Lifecycle != nil {
+		for _, h := range []*LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+			if h != nil {
+				add(h, h.Exec, false)
+			}
+		}
+	}
+	if len(commands) == 0 {
+		return
+	}
+	var names []string
+	for _, command := range commands {
+		names = append(names, command.program)
+	}
+	found, search := l.o.Programs(c.Image, names)
+	for _, command := range commands {
+		if at, known := found[command.program]; !known || at != "" || l.mayHave(c, command.program, search) {
+			continue
+		}
+		hint := "use a program of the image"
+		if handler := replacements[path.Base(command.program)]; handler != "" && command.probe {
+			hint = "use " + handler + ", which needs no program in the image"
+		}
+		l.advise(CodeMissingProgram, hint, fmt.Sprintf("runs %s, which image %s does not have: the command fails each time",
+			quote(command.program), quote(c.Image)), command.field)
+	}
+}
+
+// replacements are the handlers of probes that do what a program does.
+var replacements = map[string]string{
+	"curl": "httpGet", "wget": "httpGet", "nc": "tcpSocket", "ncat": "tcpSocket", "netcat": "tcpSocket", "grpc_health_probe": "grpc",
+}
+
+// mayHave reports whether a container can find a program elsewhere than in its image.
+func (l *linter) mayHave(c *Container, program string, search []string) bool {
+	if path.IsAbs(program) {
+		search = []string{path.Dir(program)}
+	} else if slices.ContainsFunc(c.Env, func(v EnvVar) bool { return v.Name == "PATH" }) {
+		return true
+	}
+	return slices.ContainsFunc(c.VolumeMounts, func(m VolumeMount) bool {
+		return slices.ContainsFunc(search, func(dir string) bool {
+			return strings.HasPrefix(path.Clean(dir)+"/", strings.TrimSuffix(path.Clean(m.MountPath), "/")+"/") ||
+				strings.HasPrefix(path.Clean(m.MountPath)+"/", path.Clean(dir)+"/")
+		})
+	})
 }

@@ -2,6 +2,7 @@ package spec_test
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,7 +18,23 @@ import (
 )
 
 // lintOptions are those of a strict check on a host with the default configuration.
-var lintOptions = spec.Lint{ShutdownGracePeriod: time.Minute}
+var lintOptions = spec.Lint{ShutdownGracePeriod: time.Minute, Programs: withoutCurl}
+
+// withoutCurl has an image app:1 that lacks curl, and no other image.
+func withoutCurl(image string, names []string) (found map[string]string, search []string) {
+	if image != "app:1" {
+		return nil, nil
+	}
+	found = map[string]string{}
+	for _, name := range names {
+		if path.Base(name) == "curl" {
+			found[name] = ""
+		} else {
+			found[name] = "/bin/" + path.Base(name)
+		}
+	}
+	return found, []string{"/usr/bin", "/bin"}
+}
 
 // lint returns the warnings with a code of a file, each as "line: path: message (code)", and its pods.
 func lint(t *testing.T, file, text string, o spec.Lint) ([]string, []*spec.Pod) {
@@ -76,9 +93,15 @@ func count(r *simulate.Result, kind api.EventKind) (n int) {
 const (
 	// head is that of a pod with a container.
 	head = "name = \"web\"\n[[containers]]\nname = \"app\"\nimage = \"app:1\"\n"
+	// toolsHead is that of a pod with a volume, which the container may mount with mountedTools.
+	toolsHead = "volumes.tools.hostPath.path = \"/opt/tools\"\n" + head
 	// sidecarHead is that of a pod with a sidecar and a container.
 	sidecarHead = "name = \"web\"\n[[initContainers]]\nname = \"proxy\"\nimage = \"proxy:1\"\nrestartPolicy = \"Always\"\n"
 )
+
+func mountedTools(path string) string {
+	return "volumeMounts = [{ name = \"tools\", mountPath = \"" + path + "\" }]"
+}
 
 // lintTests has, for each warning, a file that provokes it and one that just does not.
 var lintTests = []struct {
@@ -324,6 +347,66 @@ var lintTests = []struct {
 		bad:  head + `resources.limits.memory = "100m"`,
 		good: head + `resources.limits.memory = "100M"`,
 		want: `5: containers[0].resources.limits.memory: fractional byte value "100m" is invalid, must be an integer (millibytes)`,
+	},
+	{
+		name: "program: missing in the image",
+		bad:  head + `livenessProbe.exec = ["curl", "-f", "localhost:80"]`,
+		good: head + `livenessProbe.httpGet = ":80/"`,
+		want: "5: containers[0].livenessProbe: runs \"curl\", which image \"app:1\" does not have: the command fails each time " +
+			"(missing-program)",
+		// The container responds to all requests. A command whose program is missing fails, as that of a container that never responds.
+		shows: func(t *testing.T, pods []*spec.Pod) any {
+			var run simulate.ContainerRun
+			if exec := pods[0].Containers[0].LivenessProbe.Exec; exec != nil {
+				if found, _ := withoutCurl("app:1", exec.Command[:1]); found[exec.Command[0]] == "" {
+					run.ReadyAfter = "2h"
+				}
+			}
+			return len(world(t, pods, runs("app", run)).Pods[0].Restarts["app"]) > 10
+		},
+		is: true, isOK: false,
+	},
+	{
+		name: "program: of a hook, by its path",
+		bad:  toolsHead + `lifecycle.postStart.exec = ["/opt/tools/curl", "http://registry.example"]`,
+		good: toolsHead + "lifecycle.postStart.exec = [\"/opt/tools/curl\", \"http://registry.example\"]\n" + mountedTools("/opt/tools"),
+		want: "6: containers[0].lifecycle.postStart: runs \"/opt/tools/curl\", which image \"app:1\" does not have: the command fails " +
+			"each time (missing-program)",
+	},
+	{
+		name: "program: in another directory",
+		bad:  head + "env.PATHS = \"/tools\"\n" + `readinessProbe.exec = ["curl", "localhost"]`,
+		good: head + "env.PATH = \"/tools\"\n" + `readinessProbe.exec = ["curl", "localhost"]`,
+		want: "6: containers[0].readinessProbe: runs \"curl\", which image \"app:1\" does not have: the command fails each time " +
+			"(missing-program)",
+	},
+	{
+		name: "program: a volume beside the directories",
+		bad:  toolsHead + "startupProbe.exec = [\"curl\", \"localhost\"]\n" + mountedTools("/usr/binary"),
+		good: toolsHead + "startupProbe.exec = [\"curl\", \"localhost\"]\n" + mountedTools("/usr"),
+		want: "6: containers[0].startupProbe: runs \"curl\", which image \"app:1\" does not have: the command fails each time " +
+			"(missing-program)",
+	},
+	{
+		name: "program: a volume below the directories",
+		bad:  toolsHead + "startupProbe.exec = [\"/bin/curl\", \"localhost\"]\n" + mountedTools("/binary"),
+		good: toolsHead + "startupProbe.exec = [\"/bin/curl\", \"localhost\"]\n" + mountedTools("/bin/curl"),
+		want: "6: containers[0].startupProbe: runs \"/bin/curl\", which image \"app:1\" does not have: the command fails each time " +
+			"(missing-program)",
+	},
+	{
+		name: "program: of an image that is not here",
+		bad:  head + `readinessProbe.exec = ["/usr/bin/curl", "localhost"]`,
+		good: strings.ReplaceAll(head, "app:1", "app:2") + `readinessProbe.exec = ["/usr/bin/curl", "localhost"]`,
+		want: "5: containers[0].readinessProbe: runs \"/usr/bin/curl\", which image \"app:1\" does not have: the command fails each time " +
+			"(missing-program)",
+	},
+	{
+		name: "program: an image of an archive",
+		bad:  head + `readinessProbe.exec = ["/usr/bin/curl", "localhost"]`,
+		good: "imageArchives = [\"app.tar\"]\n" + head + `readinessProbe.exec = ["/usr/bin/curl", "localhost"]`,
+		want: "5: containers[0].readinessProbe: runs \"/usr/bin/curl\", which image \"app:1\" does not have: the command fails each time " +
+			"(missing-program)",
 	},
 	{
 		name: "latest with rollback",

@@ -52,10 +52,12 @@ type loop struct {
 	facts         lifecycle.Facts
 	status        lifecycle.Status
 	events        *emit.Emitter
-	waiting       []message // to be handled before the next decision
-	dirty         bool      // the facts must be saved before anything is started
-	checkpointDue bool      // the facts have something for the checkpoint
-	pulling       map[string]lifecycle.Progress
+	waiting       []message                     // to be handled before the next decision
+	dirty         bool                          // the facts must be saved before anything is started
+	checkpointDue bool                          // the facts have something for the checkpoint
+	pulling       map[string]lifecycle.Progress // by container
+	begun         map[string]string             // by container: the archive whose import has an event; empty: that of the pull
+	staging       stageProgress
 	saved         *state.Write      // the newest write of the state; nil: there was none
 	savedAt, read lifecycle.Instant // when the newest write was scheduled, and the newest reading of the clock
 	redefined     bool              // the runtime does not have the newest definition of a pod that runs
@@ -173,7 +175,9 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 	case effectDone:
 		l.effectDone(ctx, m, now)
 	case pullProgress:
-		recordPull(l.pulling, m, l.events.At(l.facts, now))
+		l.recordPull(m, l.events.At(l.facts, now))
+	case stageProgress:
+		l.staging = m
 	case containerExited:
 		l.engineAnswered(now)
 		l.fold(m.event(now), now)
@@ -210,6 +214,7 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Instant) {
 	if pull, ok := m.action.(lifecycle.PullImage); ok {
 		delete(l.pulling, pull.Container)
+		delete(l.begun, pull.Container)
 	}
 	l.effects.finished(m.action)
 	l.health.removed(m.action, m.err)
@@ -402,13 +407,24 @@ func (l *loop) publish(now lifecycle.Instant) {
 		l.events.At(l.facts, now).Phase(l.status.Phase)
 	}
 	s := &Snapshot{
-		Pod: l.fullPod.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
+		Pod: l.fullPod.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: l.fetching(),
 		AtRest: l.status.Phase.Terminal() && l.facts.Idle(), NotDurable: l.health.writeErr != nil,
 		Outcome: lifecycle.OutcomeOf(l.pod, l.facts, &l.status),
 	}
 	if old := l.snapshot.Swap(s); old == nil || !old.same(s) {
 		l.changed()
 	}
+}
+
+// fetching returns what is pulled and imported for the pod, and for a new definition of it.
+func (l *loop) fetching() map[string]lifecycle.Progress {
+	all := maps.Clone(l.pulling)
+	for container, p := range l.staging {
+		if _, own := all[container]; !own {
+			all[container] = p
+		}
+	}
+	return all
 }
 
 // deleteState deletes the state file and the checkpoint of a removed pod.

@@ -16,6 +16,7 @@ import (
 //	changeRequest    Supervisor.change (change.go)                      that a client stops or changes the pod
 //	effectDone       effects.run (effect.go)                            that an action succeeded or failed
 //	pullProgress     effects.pull (effect.go)                           how much of an image was pulled or imported
+//	stageProgress    staging.show (stage.go)                            what is pulled for a new definition of the pod
 //	containerExited  effects.watchContainer (watch.go)                  that the process of a container exited
 //	sandboxEnded     effects.watchSandbox (watch.go)                    that the pod sandbox is lost, or that the pod must be evicted
 //	shimChanged      effects.watchShim (watch.go)                       that the shim of the pod responds or does not
@@ -68,6 +69,9 @@ type pullProgress struct {
 	container string
 	progress  lifecycle.Progress
 }
+
+// stageProgress is what is pulled for a new definition of the pod, by container. It is not changed.
+type stageProgress map[string]lifecycle.Progress
 
 // containerExited reports the exit of a container.
 type containerExited struct {
@@ -142,6 +146,8 @@ func (changeRequest) isMessage() {}
 func (effectDone) isMessage() {}
 
 func (pullProgress) isMessage() {}
+
+func (stageProgress) isMessage() {}
 
 func (containerExited) isMessage() {}
 

@@ -18,9 +18,9 @@ const (
 	importDelay = time.Second
 )
 
-// pullReports sends [pullProgress]: the first report of each archive and of the pull for certain, later ones if there is room in the
-// mailbox. There are none if the image is present, and none of imports for the time importDelay. What comes too early is sent later unless
-// there is something newer: a registry that sends nothing more must not hide what it has sent.
+// pullReports sends [pullProgress]: the first report of each archive, of the pull and of the unpacking for certain, later ones if there is
+// room in the mailbox. There are none if the image is present, and none of imports for the time importDelay. What comes too early is sent
+// later unless there is something newer: a registry that sends nothing more must not hide what it has sent.
 type pullReports struct {
 	ctx       context.Context //nolint:containedctx // of the pull: no report is sent after the pull
 	mailbox   mailbox
@@ -29,7 +29,7 @@ type pullReports struct {
 
 	mu       sync.Mutex
 	reported time.Time           // zero: there was no report
-	archive  string              // of the last report
+	last     lifecycle.Progress  // the last report
 	held     *lifecycle.Progress // the newest report, which came too early; nil: none
 }
 
@@ -68,9 +68,9 @@ func (r *pullReports) early(p *lifecycle.Progress) bool {
 		!r.first(p) && p.Done < p.Total && time.Since(r.reported) < progressInterval // the unpacking that follows may take long
 }
 
-// first reports whether a report is the first one of its archive or of the pull. The caller holds the mutex.
+// first reports whether a report is the first one of its archive, of the pull or of the unpacking. The caller holds the mutex.
 func (r *pullReports) first(p *lifecycle.Progress) bool {
-	return r.reported.IsZero() || p.Archive != r.archive
+	return r.reported.IsZero() || p.Archive != r.last.Archive || p.Unpacking != r.last.Unpacking
 }
 
 // send sends a report. The caller holds the mutex.
@@ -84,23 +84,24 @@ func (r *pullReports) send(p lifecycle.Progress) {
 	} else {
 		r.mailbox.offer(m)
 	}
-	r.reported, r.archive = time.Now(), p.Archive
+	r.reported, r.last = time.Now(), p
 }
 
 // recordPull records the progress of a pull, and emits the event of its beginning. Each import of an image archive before the pull has an
-// event of its own.
-func recordPull(pulling map[string]lifecycle.Progress, m pullProgress, at emit.Emission) {
+// event of its own, unpacking has none.
+func (l *loop) recordPull(m pullProgress, at emit.Emission) {
 	if m.progress.MissingSecrets != "" {
 		at.Emit(api.EventPullSecretsMissing, m.container, event.Fields{"secrets": m.progress.MissingSecrets})
 		m.progress.MissingSecrets = ""
 	}
-	before, known := pulling[m.container]
-	pulling[m.container] = m.progress
-	if known && before.Archive == m.progress.Archive {
+	l.pulling[m.container] = m.progress
+	archive := m.progress.Archive
+	if emitted, begun := l.begun[m.container]; m.progress.Unpacking || begun && emitted == archive {
 		return
 	}
-	if m.progress.Archive != "" {
-		at.Emit(api.EventImageImporting, m.container, event.Fields{"archive": m.progress.Archive})
+	l.begun[m.container] = archive
+	if archive != "" {
+		at.Emit(api.EventImageImporting, m.container, event.Fields{"archive": archive})
 		return
 	}
 	at.Emit(api.EventImagePulling, m.container, event.Fields{"image": at.Image(m.container)})

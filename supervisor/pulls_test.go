@@ -2,6 +2,8 @@ package supervisor_test
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -141,6 +143,94 @@ func TestEndOfImportIsReported(t *testing.T) {
 		want := lifecycle.Progress{Archive: "/shop.tar", Done: importSize, Total: importSize}
 		if s, _ := m.Pod("p"); s.Pulling["c0"] != want {
 			t.Errorf("progress after the import %+v, want %+v", s.Pulling, want)
+		}
+	})
+}
+
+// TestUnpackingIsReported pulls an image, unpacks it, which has no event, and continues with an image volume.
+func TestUnpackingIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := []lifecycle.Progress{
+			{Done: 4, Total: 9}, {Done: 2, Total: 8, Unpacking: true}, {Done: 3, Total: 8, Unpacking: true}, {Done: 1, Total: 9},
+		}
+		m := newMachine(t,
+			fakeruntime.Options{Fetch: func(_ context.Context, _ *spec.Pod, _ string, progress func(lifecycle.Progress)) error {
+				for _, p := range steps {
+					progress(p)
+					time.Sleep(time.Second)
+				}
+				return nil
+			}})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 1000"))
+		time.Sleep(500 * time.Millisecond)
+		for i, want := range steps {
+			synctest.Wait()
+			if s, _ := m.Pod("p"); s.Pulling["c0"] != want {
+				t.Errorf("progress %d: %+v, want %+v", i, s.Pulling["c0"], want)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := count(m.emitted(), "ImagePulling c0"); n != 1 {
+			t.Errorf("%d pulls were reported, want 1", n)
+		}
+	})
+}
+
+// TestPullsOfAnUpdateAreReported has what the clients of a pod see while the images of its next definition are pulled.
+func TestPullsOfAnUpdateAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t,
+			fakeruntime.Options{Fetch: func(ctx context.Context, p *spec.Pod, c string, progress func(lifecycle.Progress)) error {
+				if p.Container(c).Image == "localhost/i:1" {
+					return nil
+				}
+				for done := range int64(10) {
+					progress(lifecycle.Progress{Done: done, Total: 10})
+					select {
+					case <-time.After(100 * time.Millisecond):
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+				return nil
+			}})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 1000", "sleep 1000"))
+		m.until("p", "ready", ready)
+		pulling := func() map[string]lifecycle.Progress {
+			synctest.Wait()
+			s, _ := m.Pod("p")
+			return s.Pulling
+		}
+		to := pod("p", spec.RestartAlways, "sleep 1000", "sleep 1000")
+		for name, c := range map[string]struct {
+			wait time.Duration
+			want error
+		}{"complete": {time.Minute, nil}, "cancelled": {650 * time.Millisecond, context.DeadlineExceeded}} {
+			to.Containers[1].Image = "localhost/" + name + ":1"
+			synctest.Wait()
+			m.emitted()
+			var done sync.WaitGroup
+			done.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), c.wait)
+				defer cancel()
+				if _, err := m.Stage(ctx, to, nil, func(string, lifecycle.Progress) {}); !errors.Is(err, c.want) {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+			time.Sleep(610 * time.Millisecond)
+			want := map[string]lifecycle.Progress{"c1": {Done: 6, Total: 10, Image: to.Containers[1].Image}}
+			if diff := cmp.Diff(want, pulling()); diff != "" {
+				t.Errorf("%s: progress (-want +got):\n%s", name, diff)
+			}
+			done.Wait()
+			if got := pulling(); len(got) > 0 {
+				t.Errorf("%s: progress after the pull: %v", name, got)
+			}
+			if events := m.emitted(); len(events) > 0 {
+				t.Errorf("%s: events %v", name, events)
+			}
 		}
 	})
 }

@@ -64,7 +64,7 @@ type Snapshot struct {
 	Owner      state.Owner
 	Facts      lifecycle.Facts
 	Status     lifecycle.Status
-	Pulling    map[string]lifecycle.Progress // by container; only images that are being pulled or imported
+	Pulling    map[string]lifecycle.Progress // by container; only images that are being pulled, imported or unpacked
 	AtRest     bool                          // the phase is terminal and nothing of the pod runs
 	NotDurable bool                          // the newest state could not be saved
 	Outcome    lifecycle.Outcome             // of the newest request; zero: the pod is not supervised

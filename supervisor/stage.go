@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,7 +28,7 @@ func (s *Supervisor) Stage(
 	ctx context.Context, pod *spec.Pod, newer map[string]lifecycle.Image, progress func(container string, p lifecycle.Progress),
 ) (Staged, error) {
 	s.mu.Lock()
-	held := s.blocked[pod.Name]
+	held, l := s.blocked[pod.Name], s.pods[pod.Name]
 	s.mu.Unlock()
 	if held != nil {
 		return Staged{}, &NotSupervisedError{Pod: pod.Name, Why: held.why, Reason: held.snapshot.Status.Reason}
@@ -35,11 +36,12 @@ func (s *Supervisor) Stage(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer s.onLeave(cancel)()
-	g := staging{supervisor: s, pod: pod, newer: newer, report: progress, staged: Staged{
+	g := staging{supervisor: s, pod: pod, newer: newer, loop: l, report: progress, pulling: stageProgress{}, staged: Staged{
 		Images: map[string]lifecycle.Image{}, Shadows: map[string][]lifecycle.Shadow{},
 	}}
 	if running, exists := s.Pod(pod.Name); exists {
 		g.running = &running
+		defer g.hide()
 	}
 	if err := g.findNewer(ctx); err != nil {
 		return Staged{}, s.stageError(ctx, pod, err)
@@ -78,6 +80,10 @@ type staging struct {
 	mu     sync.Mutex // held while report is called
 	report func(container string, p lifecycle.Progress)
 	staged Staged
+
+	loop    *loop // of the running pod, which shows its clients what is pulled; nil: there is none
+	pulling stageProgress
+	shown   time.Time // when the loop was told last
 }
 
 // refusals returns why the definition cannot be admitted in the place of the running one.
@@ -175,6 +181,7 @@ func (g *staging) pullOne(ctx context.Context, container string) error {
 			defer g.mu.Unlock()
 			if ctx.Err() == nil {
 				g.report(container, p)
+				g.show(container, p)
 			}
 		})
 	})
@@ -184,7 +191,31 @@ func (g *staging) pullOne(ctx context.Context, container string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.staged.Images[container], g.staged.Shadows[container] = pulled.Image, pulled.Shadows
+	delete(g.pulling, container)
 	return nil
+}
+
+// show tells the loop of the running pod how far a pull is, at most every progressInterval. The caller holds the mutex.
+func (g *staging) show(container string, p lifecycle.Progress) {
+	before, known := g.pulling[container]
+	next := known && before.Archive == p.Archive && before.Unpacking == p.Unpacking
+	if g.loop == nil || next && time.Since(g.shown) < progressInterval {
+		return
+	}
+	p.Image, p.MissingSecrets = g.pod.Container(container).Image, ""
+	g.pulling[container], g.shown = p, time.Now()
+	g.loop.mailbox.offer(maps.Clone(g.pulling))
+}
+
+// hide tells the loop of the running pod that nothing is pulled any more.
+func (g *staging) hide() {
+	if g.loop == nil || g.shown.IsZero() {
+		return
+	}
+	select {
+	case g.loop.mailbox <- stageProgress(nil):
+	case <-g.loop.ended:
+	}
 }
 
 // NewerImages returns the images that containers of a pod would use if the pod were created now with a definition, by container, as far as

@@ -27,9 +27,12 @@ func (c *Client) Images(ctx context.Context) (list api.ImageList, err error) {
 	return list, c.call(ctx, http.MethodGet, "/v1/images", nil, nil, &list)
 }
 
-// InspectImage returns an image with its configuration; the platform is such as linux/arm64, or empty for any.
-func (c *Client) InspectImage(ctx context.Context, name, platform string) (d api.ImageDetail, err error) {
-	return d, c.call(ctx, http.MethodGet, "/v1/images/inspect", imageQuery(platform, name), nil, &d)
+// InspectImage returns an image with its configuration; the platform is such as linux/arm64, or empty for any. Programs are names or
+// absolute paths of programs that the image may have.
+func (c *Client) InspectImage(ctx context.Context, name, platform string, programs ...string) (d api.ImageDetail, err error) {
+	q := imageQuery(platform, name)
+	q["program"] = programs
+	return d, c.call(ctx, http.MethodGet, "/v1/images/inspect", q, nil, &d)
 }
 
 // RemoveImage removes a name of an image. An image that a pod or a generation uses is not removed; with force, only if a pod runs that uses

@@ -294,20 +294,30 @@ func (a *app) pullImage(cmd *cobra.Command, q api.PullRequest) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("Pulling image %q", q.Name)
+	pulling, unpacking := fmt.Sprintf("Pulling image %q", q.Name), fmt.Sprintf("Unpacking image %q", q.Name)
 	t := view.Transfer{W: a.err, Width: a.width()}
 	defer t.Done()
-	layers := -1
+	layers, unpacks := -1, false
 	for u, err := range c.PullImage(cmd.Context(), q) {
 		if err != nil {
 			return err
 		}
 		if p := u.Progress; p != nil {
-			t.Bytes(what, p.Done, p.Total)
-			if p.TotalLayers > 0 && p.Layers != layers {
-				layers = p.Layers
-				t.Step(fmt.Sprintf("%s: %d of %d layers, %s of %s", what, p.Layers, p.TotalLayers, view.Size(p.Done), view.Size(p.Total)))
+			switch {
+			case p.Unpacking:
+				t.Bytes(unpacking, p.Done, p.Total)
+				if !unpacks {
+					t.Step(fmt.Sprintf("%s: %d layers, %s", unpacking, p.TotalLayers, view.Size(p.Total)))
+				}
+			default:
+				t.Bytes(pulling, p.Done, p.Total)
+				if p.TotalLayers > 0 && p.Layers != layers {
+					layers = p.Layers
+					t.Step(fmt.Sprintf("%s: %d of %d layers, %s of %s",
+						pulling, p.Layers, p.TotalLayers, view.Size(p.Done), view.Size(p.Total)))
+				}
 			}
+			unpacks = p.Unpacking
 		}
 		if img := u.Image; img != nil {
 			t.Done()

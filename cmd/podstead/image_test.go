@@ -102,6 +102,8 @@ func TestImagePull(t *testing.T) {
 			{Total: 4 << 20, TotalLayers: 2},
 			{Done: 1 << 20, Total: 4 << 20, TotalLayers: 2},
 			{Done: 2 << 20, Total: 4 << 20, Layers: 1, TotalLayers: 2},
+			{Total: 3 << 20, Layers: 2, TotalLayers: 2, Unpacking: true},
+			{Done: 1 << 20, Total: 3 << 20, Layers: 2, TotalLayers: 2, Unpacking: true},
 		} {
 			progress(p)
 		}
@@ -109,7 +111,7 @@ func TestImagePull(t *testing.T) {
 	}
 	got := h.want(t, "image pull host:1/a:1", "image/host:1/a:1 pulled (sha256:0123456789abcdef)\n")
 	want := "podstead: Pulling image \"host:1/a:1\": 0 of 2 layers, 0B of 4Mi\npodstead: Pulling image \"host:1/a:1\": 1 of 2 layers, " +
-		"2Mi of 4Mi\n"
+		"2Mi of 4Mi\npodstead: Unpacking image \"host:1/a:1\": 2 layers, 3Mi\n"
 	if got.stderr != want {
 		t.Errorf("stderr %q, want %q", got.stderr, want)
 	}

@@ -280,7 +280,7 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, po
 	if err != nil {
 		return nil, err
 	}
-	o.Archives, o.MaxReplicas, o.Lint = true, int(c.Pods.MaxReplicas), lint(c)
+	o.Archives, o.MaxReplicas, o.Lint = true, int(c.Pods.MaxReplicas), a.lint(cmd, c)
 	o.Others = others(paths)
 	err = readEach(paths, func(path, absolute string) (names []string, err error) {
 		parts, err := a.readParts(cmd.Context(), path, o, level)
@@ -330,8 +330,27 @@ func besides(o spec.Options, path string) spec.Options {
 }
 
 // lint returns the options of warnings of pod files on this host.
-func lint(c *config.Config) *spec.Lint {
-	return &spec.Lint{ShutdownGracePeriod: c.Pods.ShutdownGracePeriod.Duration()}
+func (a *app) lint(cmd *cobra.Command, c *config.Config) *spec.Lint {
+	return &spec.Lint{ShutdownGracePeriod: c.Pods.ShutdownGracePeriod.Duration(), Programs: a.programs(cmd, c)}
+}
+
+// programs returns a function that looks for programs in the images of this host, see [spec.Lint]. It finds none if the daemon is not
+// running or does not respond.
+func (a *app) programs(cmd *cobra.Command, c *config.Config) func(string, []string) (map[string]string, []string) {
+	absent := false
+	return func(image string, names []string) (map[string]string, []string) {
+		if absent {
+			return nil, nil
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), presentTimeout)
+		defer cancel()
+		client, _ := newClient(cmd, c)
+		d, err := a.running(client).InspectImage(ctx, image, "", names...)
+		if _, answered := errors.AsType[*api.Error](err); err != nil && !answered {
+			absent = true
+		}
+		return d.Programs, d.SearchPath
+	}
 }
 
 // maxReplicas returns how many pods of one object this host accepts.

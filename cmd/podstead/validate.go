@@ -96,7 +96,7 @@ func (a *app) validate(cmd *cobra.Command, paths []string, f *validateFlags) err
 		return err
 	}
 	o := f.spec
-	o.MaxReplicas, o.Lint = int(c.Pods.MaxReplicas), lint(c)
+	o.MaxReplicas, o.Lint = int(c.Pods.MaxReplicas), a.lint(cmd, c)
 	o.Lint.Strict = f.strict
 	if paths, err = a.expand(paths); err != nil {
 		return err

@@ -79,7 +79,7 @@ func pullingOf(pulls map[string]lifecycle.Progress) map[string]api.Progress {
 	}
 	out := make(map[string]api.Progress, len(pulls))
 	for container, p := range pulls {
-		out[container] = api.Progress{Archive: p.Archive, Done: p.Done, Total: p.Total}
+		out[container] = api.Progress{Archive: p.Archive, Done: p.Done, Total: p.Total, Unpacking: p.Unpacking, Image: p.Image}
 	}
 	return out
 }

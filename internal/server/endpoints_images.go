@@ -1,6 +1,10 @@
 package server
 
-import "github.com/podstead/podstead/api"
+import (
+	"strconv"
+
+	"github.com/podstead/podstead/api"
+)
 
 var (
 	imageName = Parameter{Name: "name", Type: Text, Description: "Name of the image. Required."}
@@ -32,9 +36,13 @@ func imageEndpoints() []Endpoint {
 		{
 			Method: "GET", Path: "/v1/images/inspect",
 			Summary: "Get an image with its configuration, layers and history",
-			Query:   []Parameter{imageName, imagePlatform}, Response: api.ImageDetail{},
-			Reasons: []api.ErrorReason{api.ReasonNotFound, api.ReasonNotImplemented},
-			call:    imageCall((*Server).inspectImage),
+			Query: []Parameter{imageName, imagePlatform, {
+				Name: "program", Type: Text, Repeated: true,
+				Description: "Name or absolute path of a program that the image may have. At most " + strconv.Itoa(maxPrograms) + ".",
+			}},
+			Response: api.ImageDetail{},
+			Reasons:  []api.ErrorReason{api.ReasonNotFound, api.ReasonNotImplemented},
+			call:     imageCall((*Server).inspectImage),
 		},
 		{
 			Method: "POST", Path: "/v1/images/pull",

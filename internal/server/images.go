@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -22,14 +24,16 @@ const (
 	maxPullBody = 64 << 10
 	// maxExported is the maximum number of images in an archive.
 	maxExported = 256
+	// maxPrograms is the maximum number of programs that a request looks for in an image.
+	maxPrograms = 64
 )
 
 // Images manages the images of a host. Its errors are an [*api.Error] or those of the context. It must be safe for concurrent use.
 type Images interface {
 	// List returns all images, sorted by name.
 	List(ctx context.Context) ([]api.Image, error)
-	// Inspect returns an image for a platform; empty: any.
-	Inspect(ctx context.Context, name, platform string) (api.ImageDetail, error)
+	// Inspect returns an image for a platform; empty: any. It looks for the programs in the image.
+	Inspect(ctx context.Context, name, platform string, programs []string) (api.ImageDetail, error)
 	// Pull pulls an image, and reports whether it has contacted a registry. It calls progress in the same goroutine.
 	Pull(ctx context.Context, q api.PullRequest, progress func(api.PullProgress)) (img api.Image, pulled bool, err error)
 	// Login checks credentials with a registry, saves them, and returns the normalized name of the registry. Errors have no credentials.
@@ -92,7 +96,16 @@ func (s *Server) inspectImage(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.o.Images.Inspect(r.Context(), name, q.Get("platform"))
+	programs := q["program"]
+	if len(programs) > maxPrograms {
+		return nil, invalidField("program", "program: at most %d are possible", maxPrograms)
+	}
+	for _, program := range programs {
+		if program == "" || !path.IsAbs(program) && strings.Contains(program, "/") {
+			return nil, invalidField("program", "program: must be a name or an absolute path")
+		}
+	}
+	return s.o.Images.Inspect(r.Context(), name, q.Get("platform"), programs)
 }
 
 func (s *Server) restoreImage(r *http.Request) (any, error) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/test/fakeimages"
@@ -57,6 +59,14 @@ func TestImages(t *testing.T) {
 	detail, err := d.client.InspectImage(t.Context(), "a:1", "")
 	if err != nil || detail.Name != "a:1" || len(detail.History) != 2 {
 		t.Errorf("detail %+v, %v", detail, err)
+	}
+	detail, err = d.client.InspectImage(t.Context(), "a:1", "", "sh", "curl")
+	if diff := cmp.Diff(map[string]string{"sh": "/bin/sh", "curl": ""}, detail.Programs); err != nil || diff != "" {
+		t.Errorf("programs, %v: %s", err, diff)
+	}
+	for _, programs := range [][]string{{""}, {"bin/sh"}, {"./sh"}, make([]string, 65)} {
+		_, err = d.client.InspectImage(t.Context(), "a:1", "", programs...)
+		wantImageError(t, err, http.StatusBadRequest, "program: ")
 	}
 	_, err = d.client.InspectImage(t.Context(), "none", "")
 	wantImageError(t, err, http.StatusNotFound, "no such image")

@@ -14,8 +14,8 @@ import (
 // clearLine moves the cursor of a terminal to the first column, and erases the line (ECMA-48: EL).
 const clearLine = "\r\x1b[K"
 
-// Progress shows the progress of the image pulls and imports of a pod in the last line of the terminal, together with those of other pods.
-// Nil removes the line.
+// Progress shows the progress of the image pulls, imports and unpacking of a pod in the last line of the terminal, together with those of
+// other pods. Nil removes the line.
 func (t *Text) Progress(p *api.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -54,9 +54,12 @@ func fetchingText(p *api.Pod, container string, progress api.Progress) string {
 	if progress.Archive != "" {
 		return fmt.Sprintf("Importing image archive %q", progress.Archive)
 	}
-	image := ""
-	if c := p.Spec.Container(container); c != nil {
+	image := progress.Image
+	if c := p.Spec.Container(container); image == "" && c != nil {
 		image = c.Image
+	}
+	if progress.Unpacking {
+		return fmt.Sprintf("Unpacking image %q", image)
 	}
 	return fmt.Sprintf("Pulling image %q", image)
 }

@@ -53,6 +53,16 @@ func TestProgressOnTerminal(t *testing.T) {
 			erase + importing + " and 1 more",
 		},
 		{"pull only", func() { text.Progress(fetching("web", nil)) }, erase + pulling},
+		{
+			"unpacking", func() {
+				text.Progress(fetching("other", map[string]api.Progress{"side": {Done: 1, Total: 2, Unpacking: true}}))
+			},
+			erase + `Unpacking image "img:side": [==========          ] 1B of 2B (50%)`,
+		},
+		{"image of an update", func() {
+			text.Progress(fetching("other", map[string]api.Progress{"side": {Image: "img:next"}}))
+		}, erase + `Pulling image "img:next"`},
+		{"pull again", func() { text.Progress(fetching("other", map[string]api.Progress{"side": {}})) }, erase + pulling},
 		{"narrow terminal", func() { width = 11; text.Hint("a") }, erase + "hint: a\n" + pulling[:10]},
 		{"end", func() { text.Progress(nil) }, erase},
 		{"line after the end", func() { text.Notice("b") }, "podstead: b\n"},

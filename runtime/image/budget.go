@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/containerd/containerd/v2/core/diff"
 	"github.com/containerd/containerd/v2/core/images"
@@ -35,6 +36,7 @@ type budget struct {
 	// fromDisk is that the limit depends on the free space.
 	fromDisk bool
 	moved    func(n int64) // reports bytes that were written; may be nil
+	applied  atomic.Int64  // bytes of compressed layers that were read to unpack them
 
 	mu         sync.Mutex
 	compressed int64 // size of the content
@@ -200,9 +202,17 @@ func processLayer(ctx context.Context, mediaType string) (diff.StreamProcessorIn
 		found = &programs{}
 	}
 	return func(_ context.Context, s diff.StreamProcessor, _ map[string]typeurl.Any) (diff.StreamProcessor, error) {
-		var plain io.ReadCloser = s
+		counted := readerFunc(func(p []byte) (int, error) {
+			n, err := s.Read(p)
+			b.applied.Add(int64(n))
+			return n, err
+		})
+		var plain io.ReadCloser = struct {
+			io.Reader
+			io.Closer
+		}{counted, s}
 		if compressed != "" {
-			if plain, err = decompress(s); err != nil {
+			if plain, err = decompress(counted); err != nil {
 				return nil, err
 			}
 		}

@@ -62,7 +62,7 @@ func (s Scope) EnsureAgain(
 
 	var damage error
 	if found {
-		img, err := s.use(ctx, rec)
+		img, err := s.use(ctx, rec, progress)
 		if err == nil {
 			return img, nil
 		}
@@ -105,7 +105,7 @@ func (s Scope) FindAgain(ctx context.Context, ref string, policy spec.PullPolicy
 	if !found || cmp.Or(policy, spec.DefaultPullPolicy(ref, archived)) == spec.PullAlways || !s.admitted(ctx, rec) {
 		return Image{}, false, nil
 	}
-	img, err := s.ready(ctx, rec)
+	img, err := s.ready(ctx, rec, nil)
 	return img, err == nil, ctx.Err()
 }
 
@@ -142,16 +142,16 @@ func neverPull(ref string, damage error) error {
 }
 
 // use returns an image of this host, unpacked, if the policy for signatures admits it.
-func (s Scope) use(ctx context.Context, rec images.Image) (Image, error) {
+func (s Scope) use(ctx context.Context, rec images.Image, progress func(Progress)) (Image, error) {
 	rec, err := s.admit(ctx, rec)
 	if err != nil {
 		return Image{}, err
 	}
-	return s.ready(ctx, rec)
+	return s.ready(ctx, rec, progress)
 }
 
 // ready returns an image of this host, unpacked. The error is errDamaged if only new content helps.
-func (s *Store) ready(ctx context.Context, rec images.Image) (Image, error) {
+func (s *Store) ready(ctx context.Context, rec images.Image, progress func(Progress)) (Image, error) {
 	img, err := s.describe(ctx, rec)
 	if err == nil {
 		var ok bool
@@ -160,8 +160,10 @@ func (s *Store) ready(ctx context.Context, rec images.Image) (Image, error) {
 		}
 	}
 	if err == nil {
-		unpack := func(ctx context.Context, _ func(Progress)) (Image, error) { return img, s.unpack(ctx, img) }
-		if img, err = s.flights.do(ctx, "unpack "+img.Target.Digest.String(), unpack, nil); err == nil {
+		unpack := func(ctx context.Context, report func(Progress)) (Image, error) {
+			return img, s.unpack(ctx, img, report)
+		}
+		if img, err = s.flights.do(ctx, "unpack "+img.Target.Digest.String(), unpack, progress); err == nil {
 			return img, nil
 		}
 		if refused(err) && !lacksSpace(err) { // its content would stay, and be unpacked at each attempt

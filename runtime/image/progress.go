@@ -20,6 +20,8 @@ type Progress struct {
 	Bytes, TotalBytes int64
 	Layers            int // complete layers
 	TotalLayers       int
+	// Unpacking is true when everything is fetched. The bytes are then those of the compressed layers, and how much of them was unpacked.
+	Unpacking bool
 	// MissingSecrets are the names of the pull secrets that cannot be used, separated by commas; only in the first progress of a pull.
 	MissingSecrets string
 	// Archive is the path of the archive in an image directory that a pod waits for; empty: it waits for a pull.
@@ -28,6 +30,8 @@ type Progress struct {
 
 // tracker records the parts of an image while it is pulled.
 type tracker struct {
+	budget *budget // of the pull
+
 	mu    sync.Mutex
 	parts []ocispec.Descriptor
 }
@@ -67,6 +71,22 @@ func (t *tracker) progress(ctx context.Context, cs content.Store) Progress {
 			p.Bytes += st.Offset
 		}
 	}
+	if len(parts) > 0 && p.Bytes == p.TotalBytes {
+		return t.budget.unpacking(parts)
+	}
+	return p
+}
+
+// unpacking counts what was unpacked of an image whose parts are all present.
+func (b *budget) unpacking(parts []ocispec.Descriptor) Progress {
+	p := Progress{Unpacking: true}
+	for _, d := range parts {
+		if images.IsLayerType(d.MediaType) {
+			p.TotalLayers++
+			p.TotalBytes += d.Size
+		}
+	}
+	p.Layers, p.Bytes = p.TotalLayers, min(b.applied.Load(), p.TotalBytes)
 	return p
 }
 

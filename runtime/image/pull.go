@@ -57,7 +57,7 @@ func (s *Store) pullLeased(
 	if err != nil {
 		return nil, err
 	}
-	t, parts := &tracker{}, newTree(b)
+	t, parts := &tracker{budget: b}, newTree(b)
 	defer t.report(ctx, s.client.ContentStore(), report)()
 	img, err := s.client.Pull(ctx, name,
 		containerd.WithResolver(resolver),
@@ -98,7 +98,7 @@ func checkDiffs(diffs []digest.Digest) error {
 }
 
 // unpack creates the missing snapshots of the layers.
-func (s *Store) unpack(ctx context.Context, img Image) error {
+func (s *Store) unpack(ctx context.Context, img Image, report func(Progress)) error {
 	b, err := s.newBudget(nil)
 	if err != nil {
 		return err
@@ -106,6 +106,11 @@ func (s *Store) unpack(ctx context.Context, img Image) error {
 	if err := b.content(img.Size); err != nil {
 		return err
 	}
+	manifest, err := images.Manifest(ctx, s.client.ContentStore(), img.Target, s.platform)
+	if err != nil {
+		return err
+	}
+	defer atIntervals(ctx, func(context.Context) { report(b.unpacking(manifest.Layers)) })()
 	// An image that claims the layers of another one must not share its fate.
 	return s.leased(ctx, workUnpack+img.Target.Digest.String(), resume, func(ctx context.Context) error {
 		return b.explain(s.Handle(img).Unpack(withBudget(ctx, b), s.opts.Snapshotter, durable))

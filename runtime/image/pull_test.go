@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -223,6 +224,9 @@ func TestProgress(t *testing.T) {
 	}
 	last := image.Progress{}
 	for i, p := range seen { // the first report announces the pull
+		if p.Unpacking { // of a slow host
+			break
+		}
 		if p.Bytes < last.Bytes || p.Bytes > p.TotalBytes || p.Layers > p.TotalLayers || p.TotalLayers != 2 && i > 0 {
 			t.Errorf("progress %+v after %+v", p, last)
 		}
@@ -230,6 +234,60 @@ func TestProgress(t *testing.T) {
 	}
 	if seen[0] != (image.Progress{}) || last.TotalBytes < 2<<20 {
 		t.Errorf("progress was %+v", seen)
+	}
+}
+
+// TestUnpackingIsReported has a pulled and an imported image whose second layer is unpacked when its first one is reported.
+func TestUnpackingIsReported(t *testing.T) {
+	t.Parallel()
+	for name, prepare := range map[string]func(context.Context, *testing.T, *env) string{
+		"pulled": func(_ context.Context, t *testing.T, _ *env) string {
+			reg := newRegistry(t)
+			reg.push(t, large("shop:1", 2<<20))
+			return reg.host + "/shop:1"
+		},
+		"imported": func(ctx context.Context, t *testing.T, w *env) string {
+			f, err := os.Open(save(t, large("localhost/shop:1", 2<<20)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			if _, err := w.store.Import(ctx, f, true); err != nil {
+				t.Fatal(err)
+			}
+			return "localhost/shop:1"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, w := newEnv(t, image.Options{})
+			reported := make(chan struct{})
+			report := sync.OnceFunc(func() { close(reported) })
+			var layers atomic.Int32
+			w.applier.before = func(ctx context.Context) error {
+				if layers.Add(1) < 2 {
+					return nil
+				}
+				select {
+				case <-reported:
+					return nil
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			var last image.Progress
+			_, err := w.store.In().Ensure(ctx, prepare(ctx, t, w), "", func(p image.Progress) {
+				if last = p; p.Unpacking && p.Bytes > 0 {
+					report()
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !last.Unpacking || last.Bytes > last.TotalBytes || last.Layers != 2 || last.TotalLayers != 2 {
+				t.Errorf("progress %+v", last)
+			}
+		})
 	}
 }
 

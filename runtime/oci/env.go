@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -13,6 +14,17 @@ import (
 
 // defaultPath is the PATH of a container whose image sets none.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// SearchPath returns the directories in which a container finds programs, if only its image sets the environment.
+func SearchPath(image []string) []string {
+	list := ""
+	for _, variable := range append([]string{defaultPath}, image...) {
+		if value, ok := strings.CutPrefix(variable, "PATH="); ok {
+			list = value
+		}
+	}
+	return slices.DeleteFunc(strings.Split(list, ":"), func(dir string) bool { return !path.IsAbs(dir) })
+}
 
 // Values returns config maps and secrets by name. The error for a missing one is an [fs.ErrNotExist].
 type Values interface {

@@ -9,11 +9,11 @@ import (
 // creating is what the first start of a container waits for: its image, or its creation.
 func (b *builder) creating(c *api.ExplainedContainer) *api.Cause {
 	p, fetched := b.snapshot.Pulling[c.Name]
-	if !fetched {
+	if !fetched || p.Image != "" {
 		return b.newCause(c, api.CauseCreating)
 	}
 	cause := b.newCause(c, api.CauseImageImporting)
-	cause.Progress = &api.Progress{Archive: p.Archive, Done: p.Done, Total: p.Total}
+	cause.Progress = &api.Progress{Archive: p.Archive, Done: p.Done, Total: p.Total, Unpacking: p.Unpacking}
 	if p.Archive == "" {
 		cause.Kind, cause.Image = api.CauseImagePulling, b.image(c.Name)
 	}
@@ -23,7 +23,10 @@ func (b *builder) creating(c *api.ExplainedContainer) *api.Cause {
 // fetching is the progress of a pull or an import.
 func fetching(c *api.Cause, subject string) string {
 	text := fmt.Sprintf("%s is pulling image %q", subject, c.Image)
-	if c.Kind == api.CauseImageImporting {
+	switch {
+	case c.Progress.Unpacking:
+		text = fmt.Sprintf("%s is unpacking image %q", subject, c.Image)
+	case c.Kind == api.CauseImageImporting:
 		text = fmt.Sprintf("%s is importing image archive %q", subject, c.Progress.Archive)
 	}
 	if c.Progress.Total > 0 {

@@ -60,6 +60,11 @@ func TestStarts(t *testing.T) {
 			w.add()
 			w.sleep(time.Second)
 		}},
+		{"image-unpacking", pod(forever), func(w *world) {
+			w.fetch = &lifecycle.Progress{Done: 12_345_678, Total: 80 << 20, Unpacking: true}
+			w.add()
+			w.sleep(time.Second)
+		}},
 		{"image-importing", archived, func(w *world) {
 			w.fetch = &lifecycle.Progress{Archive: "/srv/shop.tar", Done: 700 << 10, Total: 80 << 20}
 			w.add()

@@ -95,10 +95,18 @@ func (i *Images) Logout(_ context.Context, registry string) (string, error) {
 	return registry, nil
 }
 
-// Inspect returns an image with two steps in its history.
-func (i *Images) Inspect(_ context.Context, name, _ string) (api.ImageDetail, error) {
+// Inspect returns an image with two steps in its history, and the program sh.
+func (i *Images) Inspect(_ context.Context, name, _ string, programs []string) (api.ImageDetail, error) {
 	img, err := i.find(name)
+	found := map[string]string{}
+	for _, program := range programs {
+		found[program] = ""
+		if program == "sh" || program == "/bin/sh" {
+			found[program] = "/bin/sh"
+		}
+	}
 	return api.ImageDetail{
+		Programs: found, SearchPath: []string{"/bin"},
 		Image: img, Platforms: []string{img.Platform}, Layers: []api.ImageLayer{{Digest: "sha256:1", Size: 1 << 20}},
 		History: []api.ImageHistory{{CreatedBy: "ADD  rootfs\n/", Size: 1 << 20}, {CreatedBy: "CMD sh", Comment: "buildkit"}},
 	}, err

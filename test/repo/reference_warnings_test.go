@@ -275,6 +275,26 @@ securityContext = { runAsUser = 1000, allowPrivilegeEscalation = false }
 `,
 	},
 	{
+		code: "missing-program", what: "An image does not have the program of a probe or hook",
+		bad: `[[containers]]
+name = "app"
+image = "app:1"
+livenessProbe.exec = ["curl", "-f", "http://localhost:8080/healthz"]
+`,
+		why: `The command of a probe or hook runs in the container. If its program is missing there, it fails each time: a liveness ` +
+			`probe restarts
+the container for ever, and a container with a readiness probe is never ready. The warning looks into the image as it is on this
+host, and needs the daemon. There is none if the image is not here or not unpacked, comes from 'imageArchives', or if a volume or the
+variable 'PATH' of the container may provide the program. What a shell runs, as in '["sh", "-c", "curl ..."]', is not known.`,
+		fix: `a probe of the daemon needs no program in the image:`,
+		good: `[[containers]]
+name = "app"
+image = "app:1"
+livenessProbe = { httpGet = ":8080/healthz" }
+readinessProbe.exec = ["pg_isready"]
+`,
+	},
+	{
 		code: "command-in-one-string", what: "A command has only one element, with spaces",
 		bad: `[[containers]]
 name = "app"
@@ -365,8 +385,8 @@ written in another way than it is meant.
 - 'podstead validate -o json' prints 'file', 'line', 'column', 'path' (the field), 'message', 'hint' and 'code' of each problem, and for
   each file whether it is valid.
 - Most warnings follow from the definition of the pod alone. 'grace-over-shutdown' uses the configuration of the host, 'secret-readable'
-  the mode of a file, and 'wait-unfulfilled' the other files and the pods of the host. [Test your pod
-  files](../howto/test-your-pod-files.md) shows what 'podstead simulate' adds.
+  the mode of a file, 'missing-program' the images of the host, and 'wait-unfulfilled' the other files and the pods of the host.
+  [Test your pod files](../howto/test-your-pod-files.md) shows what 'podstead simulate' adds.
 
 ## Silence a warning
 
@@ -397,7 +417,7 @@ A code that does not exist is [a warning itself](#unknown-code).
 | --- | --- |
 | a grace period that is longer than 'TimeoutStopSec=' of 'podstead.service' | the daemon extends it while pods stop. See [grace-over-shutdown](#grace-over-shutdown) |
 | a port below 1024 and a user other than root, in the network of the pod | each user can listen on each port there. See [low-port](#low-port) |
-| a probe whose program is not in the image | no request to the daemon lists the files of an image |
+| a program that a shell of a probe runs, such as 'curl' in '["sh", "-c", "curl ..."]' | the program of a shell is not read |
 | a preStop hook that sends a request, or runs another command than 'sleep' | its duration is not known |
 | pods that wait for each other | it is an error |
 | Compose files | 'podstead convert' writes a pod file, which can be validated |
@@ -471,6 +491,11 @@ func warningsOf(t *testing.T, text, code string) string {
 	}
 	strict := code == spec.CodeNoMemoryLimit
 	o := spec.Options{Lint: &spec.Lint{ShutdownGracePeriod: time.Minute, Strict: strict}}
+	if code == spec.CodeMissingProgram {
+		o.Lint.Programs = func(string, []string) (map[string]string, []string) {
+			return map[string]string{"curl": "", "pg_isready": "/usr/bin/pg_isready"}, []string{"/usr/bin"}
+		}
+	}
 	parts, problems := o.AcceptParts(filepath.Join(dir, "web.toml"), []byte(text))
 	if len(problems.Errors()) == 0 {
 		problems = append(problems, spec.LintWaits(parts, nil, len(parts) > 1)...)

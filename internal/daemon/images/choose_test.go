@@ -24,7 +24,7 @@ func TestIDs(t *testing.T) {
 	host := New(&fakeStore{entries: []image.Entry{shop, other, twin}}, &fakePods{}, &fakePods{})
 	inspect := func(id, want string) {
 		t.Helper()
-		d, err := host.Inspect(t.Context(), id, "")
+		d, err := host.Inspect(t.Context(), id, "", nil)
 		if err != nil || d.Name != want {
 			t.Errorf("%s: %q, %v, want %s", id, d.Name, err, want)
 		}
@@ -44,7 +44,7 @@ func TestIDs(t *testing.T) {
 		"sha256:111111111111": {http.StatusNotFound, `no such image "sha256:111111111111"`},
 		"0123456789a":         {http.StatusNotFound, `no such image "0123456789a"`},
 	} {
-		_, err := host.Inspect(t.Context(), id, "")
+		_, err := host.Inspect(t.Context(), id, "", nil)
 		wantStatus(t, err, want.status, want.message)
 	}
 	_, err := host.Remove(t.Context(), "0123456789ab1", "", false)

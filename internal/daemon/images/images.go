@@ -30,6 +30,7 @@ import (
 type Store interface {
 	Catalog(ctx context.Context) ([]image.Entry, error)
 	Detail(ctx context.Context, record string) (image.Detail, error)
+	Programs(ctx context.Context, d *image.Detail, names []string) (found map[string]string, search []string, err error)
 	Platform(text string) (string, error)
 	Pull(ctx context.Context, ref, platform string, policy spec.PullPolicy,
 		progress func(image.Progress)) (record string, img image.Image, err error)
@@ -157,7 +158,7 @@ func describe(e *image.Entry) api.Image {
 }
 
 // Inspect implements [server.Images].
-func (i *Images) Inspect(ctx context.Context, name, platform string) (api.ImageDetail, error) {
+func (i *Images) Inspect(ctx context.Context, name, platform string, programs []string) (api.ImageDetail, error) {
 	list, err := i.find(ctx)
 	if err != nil {
 		return api.ImageDetail{}, failure("inspect image", name, err)
@@ -170,7 +171,13 @@ func (i *Images) Inspect(ctx context.Context, name, platform string) (api.ImageD
 	if err != nil {
 		return api.ImageDetail{}, failure("inspect image", name, err)
 	}
-	return detail(&chosen[0].Image, &d), nil
+	out := detail(&chosen[0].Image, &d)
+	if len(programs) > 0 {
+		if out.Programs, out.SearchPath, err = i.store.Programs(ctx, &d, programs); err != nil {
+			return api.ImageDetail{}, failure("inspect image", name, err)
+		}
+	}
+	return out, nil
 }
 
 // Pull implements [server.Images].
@@ -189,7 +196,9 @@ func (i *Images) Pull(ctx context.Context, q api.PullRequest, progress func(api.
 		}
 	}
 	record, result, err := i.store.Pull(ctx, full, q.Platform, q.Policy, func(p image.Progress) {
-		progress(api.PullProgress{Done: p.Bytes, Total: p.TotalBytes, Layers: p.Layers, TotalLayers: p.TotalLayers})
+		progress(api.PullProgress{
+			Done: p.Bytes, Total: p.TotalBytes, Layers: p.Layers, TotalLayers: p.TotalLayers, Unpacking: p.Unpacking,
+		})
 	})
 	if err != nil {
 		return api.Image{}, false, failure("pull image", full, err)

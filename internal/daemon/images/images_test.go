@@ -61,6 +61,13 @@ func (s *fakeStore) Detail(_ context.Context, record string) (image.Detail, erro
 	return image.Detail{}, errors.New("not found")
 }
 
+func (*fakeStore) Programs(_ context.Context, d *image.Detail, names []string) (map[string]string, []string, error) {
+	if d.Name == redis {
+		return nil, nil, errors.New("no disk")
+	}
+	return map[string]string{names[0]: "/bin/" + names[0]}, []string{"/bin"}, nil
+}
+
 func (*fakeStore) Platform(text string) (string, error) {
 	if text == "bad" {
 		return "", errors.New("platform is invalid")
@@ -480,7 +487,7 @@ func TestSignatures(t *testing.T) {
 
 func TestInspectAndExport(t *testing.T) {
 	_, _, host := newHost(nginx, redis)
-	d, err := host.Inspect(t.Context(), "nginx:1", "")
+	d, err := host.Inspect(t.Context(), "nginx:1", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -488,7 +495,16 @@ func TestInspectAndExport(t *testing.T) {
 	if diff := cmp.Diff(want, d.History); diff != "" || !cmp.Equal(d.Pods, []string{"web"}) {
 		t.Errorf("detail %+v: %s", d, diff)
 	}
-	_, err = host.Inspect(t.Context(), "host:1/none:1", "")
+	if d.Programs != nil || d.SearchPath != nil {
+		t.Errorf("programs %v in %v were not requested", d.Programs, d.SearchPath)
+	}
+	d, err = host.Inspect(t.Context(), "nginx:1", "", []string{"sh"})
+	if err != nil || d.Programs["sh"] != "/bin/sh" || len(d.SearchPath) != 1 {
+		t.Errorf("programs %v in %v, %v", d.Programs, d.SearchPath, err)
+	}
+	_, err = host.Inspect(t.Context(), redis, "", []string{"sh"})
+	wantStatus(t, err, http.StatusInternalServerError, "no disk")
+	_, err = host.Inspect(t.Context(), "host:1/none:1", "", nil)
 	wantStatus(t, err, http.StatusNotFound, "no such image")
 	var out strings.Builder
 	if err := host.Export(t.Context(), &out, "", []string{"nginx:1", redis, nginx}); err != nil || out.String() != nginx+" "+redis {
