@@ -15,7 +15,8 @@ import (
 )
 
 // markup would run a script and be found as an element, if it were parsed.
-const markup = `</title></script></p>"'><img src=x class=parsed onerror="window.parsed=1"><b class=parsed>x</b><script>window.parsed=1</script>`
+const markup = `</title></script></p>"'><img src=x class=parsed onerror="window.parsed=1"><b class=parsed>x</b>` +
+	`<script>window.parsed=1</script>`
 
 // hostileDaemon serves a daemon on a socket whose texts all have markup: names, labels, images, states, events, logs, versions, paths.
 func hostileDaemon(t *testing.T, socket string) {
@@ -24,8 +25,8 @@ func hostileDaemon(t *testing.T, socket string) {
 	now := time.Now()
 	cause := object{"kind": markup, "text": markup, "hint": markup, "container": markup}
 	why := object{
-		"pod": markup, "uid": "u", "text": markup, "state": markup, "cause": cause, "file": markup, "escalation": markup, "notUpdated": markup,
-		"notDurable": markup, "notRemoved": markup, "stopBy": markup,
+		"pod": markup, "uid": "u", "text": markup, "state": markup, "cause": cause, "file": markup, "escalation": markup,
+		"notUpdated": markup, "notDurable": markup, "notRemoved": markup, "stopBy": markup,
 		"containers": []object{{
 			"name": markup, "role": markup, "text": markup, "state": markup, "reason": markup, "cause": cause,
 			"restartCauses": []object{{"cause": cause, "count": 1, "last": now}},
@@ -46,8 +47,9 @@ func hostileDaemon(t *testing.T, socket string) {
 	}
 	event := func(seq int, kind api.EventKind, container string) object {
 		return object{
-			"seq": seq, "cause": seq - 1, "time": now.Add(time.Duration(seq-10) * time.Second), "type": "Warning", "kind": kind, "reason": markup,
-			"pod": markup, "uid": "u", "container": container, "message": markup, "fields": object{"code": markup, "reason": markup, "image": markup},
+			"seq": seq, "cause": seq - 1, "time": now.Add(time.Duration(seq-10) * time.Second), "type": "Warning", "kind": kind,
+			"reason": markup, "pod": markup, "uid": "u", "container": container, "message": markup,
+			"fields": object{"code": markup, "reason": markup, "image": markup},
 		}
 	}
 	line := object{"container": markup, "stream": markup, "time": now, "line": markup, "attempt": 1}
@@ -119,7 +121,7 @@ func TestPageMarkup(t *testing.T) {
 	shown("an event", "document.querySelector('.nearby pre')?.innerText.includes('onerror=')")
 	p.Await("(location.hash = '#/logs?pod=' + encodeURIComponent(document.querySelector('h1').childNodes[0].textContent), true)")
 	shown("logs", "document.querySelector('.log .text')?.innerText.includes('onerror=')", "document.querySelector('.choice label')")
-	p.Await("(([filter]) => { filter.value = 'onerror'; filter.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' })); return true; })" +
+	p.Await("(([filter]) => (filter.value = 'onerror', filter.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter' }))))" +
 		"(document.querySelectorAll('input[type=search]'))")
 	shown("search", "document.querySelector('.bar .note').innerText.startsWith('1 line with')")
 	p.Go(p.URL("/#/host"))
@@ -136,8 +138,8 @@ func rebind(t *testing.T, b *browser.Browser, host, token string) {
 	p := b.Open("http://" + net.JoinHostPort(rebound, port) + "/")
 	p.Await("document.body.innerText.includes('the request is for another host')")
 	for _, request := range []string{
-		`"/"`, `"/api/pods", {headers: {"Podstead-Key": "x"}}`, `"/enter", {method: "POST", body: JSON.stringify({token: "` + token + `"})}`,
-		`"/api/stop", {method: "POST", body: "{}"}`,
+		`"/"`, `"/api/pods", {headers: {"Podstead-Key": "x"}}`,
+		`"/enter", {method: "POST", body: JSON.stringify({token: "` + token + `"})}`, `"/api/stop", {method: "POST", body: "{}"}`,
 	} {
 		p.Await("fetch(" + request + ").then((r) => r.status === 403)")
 	}

@@ -218,7 +218,8 @@ func zoom(p *browser.Page) {
 		p.Await(length + " >= window.whole")
 	}
 	p.Await(select24)
-	p.Await("(window.whole = " + length + ") > 0 && (document.querySelector('.timeline .selected').scrollIntoView({ block: 'center' }), true)")
+	p.Await("(window.whole = " + length + ") > 0")
+	p.Await("(document.querySelector('.timeline .selected').scrollIntoView({ block: 'center' }), true)")
 	var at struct{ X, Y float64 }
 	p.Value("(({ left, top, width, height }) => ({ x: left + width / 2, y: top + height / 2 }))"+
 		"(document.querySelector('.timeline .selected').getBoundingClientRect())", &at)
@@ -305,7 +306,8 @@ func (f *fixture) change(t *testing.T, network *browser.Network, b *browser.Brow
 	} {
 		ask(action.name)
 		p.Await("(" + button("dialog", action.name) + ".click(), true)")
-		p.Await("!document.querySelector('dialog') && document.querySelector('main [role=status]').innerText === 'Pod web is " + action.command + ".'")
+		p.Await("!document.querySelector('dialog')")
+		p.Await("document.querySelector('main [role=status]').innerText === 'Pod web is " + action.command + ".'")
 		p.Await("document.querySelector('h1 .pill').innerText === '" + action.state + "'")
 	}
 	// An error is shown, and the dialog stays.

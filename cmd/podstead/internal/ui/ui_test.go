@@ -249,7 +249,8 @@ func TestPod(t *testing.T) {
 	}
 	at := d.Exits[0].Exit.FinishedAt.UnixMilli()
 	_, _, part := s.do(s.request(http.MethodGet, fmt.Sprintf("/api/timeline?name=crash&from=%d&to=%d", at-100, at+100), ""))
-	if !strings.Contains(part, fmt.Sprintf(`data-begin="%d" data-end="%d"`, at-100, at+100)) || !strings.Contains(part, "exited with code 3") {
+	if !strings.Contains(part, fmt.Sprintf(`data-begin="%d" data-end="%d"`, at-100, at+100)) ||
+		!strings.Contains(part, "exited with code 3") {
 		t.Errorf("the part around an exit: %s", part)
 	}
 	for _, forbidden := range []string{"<style", "<script", "style="} { // the policy forbids them
@@ -294,8 +295,9 @@ func TestAround(t *testing.T) {
 	}
 	s := newSite(t, fakeDaemon(t, map[string]http.HandlerFunc{
 		"GET /v1/pods/{name}/output": func(w http.ResponseWriter, r *http.Request) {
-			if want := "2026-01-01T11:59:00Z 2026-01-01T12:01:00Z u"; r.FormValue("sinceTime")+" "+r.FormValue("untilTime")+" "+r.FormValue("uid") != want {
-				t.Errorf("%s, want %s", r.URL, want)
+			query := strings.Join([]string{r.FormValue("sinceTime"), r.FormValue("untilTime"), r.FormValue("uid")}, " ")
+			if want := "2026-01-01T11:59:00Z 2026-01-01T12:01:00Z u"; query != want {
+				t.Errorf("%s, want %s", query, want)
 			}
 			var records []any
 			for i := -20; i <= 20; i++ {
@@ -311,7 +313,8 @@ func TestAround(t *testing.T) {
 		},
 	}))
 	lines := func(container string) (texts []string, partial bool) {
-		_, _, body := s.do(s.request(http.MethodGet, fmt.Sprintf("/api/around?name=p&uid=u&at=%d&container=%s", at.UnixMilli(), container), ""))
+		path := fmt.Sprintf("/api/around?name=p&uid=u&at=%d&container=%s", at.UnixMilli(), container)
+		_, _, body := s.do(s.request(http.MethodGet, path, ""))
 		var got around
 		if err := json.Unmarshal([]byte(body), &got); err != nil {
 			t.Fatalf("%v: %s", err, body)
@@ -344,8 +347,8 @@ func TestSearch(t *testing.T) {
 				t.Error(r.URL)
 			}
 			record := func(seconds, n int) api.OutputRecord {
-				l := api.Line{Container: "app", Stream: "stdout", Time: at.Add(time.Duration(seconds) * time.Second), Line: fmt.Sprint("x y ", n)}
-				return api.OutputRecord{Line: l}
+				time := at.Add(time.Duration(seconds) * time.Second)
+				return api.OutputRecord{Line: api.Line{Container: "app", Stream: "stdout", Time: time, Line: fmt.Sprint("x y ", n)}}
 			}
 			var records []any
 			switch r.PathValue("name") {
@@ -404,7 +407,8 @@ func TestOneSearch(t *testing.T) {
 	s.searching <- struct{}{}
 	ctx, cancel := context.WithCancel(t.Context())
 	searches.Go(func() {
-		answer, err := http.DefaultClient.Do(s.request(http.MethodGet, "/api/search?pod=a&text=x", "").WithContext(ctx))
+		r := s.request(http.MethodGet, "/api/search?pod=a&text=x", "") //nolint:contextcheck // the next line sets it
+		answer, err := http.DefaultClient.Do(r.WithContext(ctx))
 		if err == nil {
 			err = answer.Body.Close()
 		}
