@@ -82,18 +82,21 @@ func TestActionAccess(t *testing.T) {
 		change func(*http.Request)
 		want   int
 	}{
-		"the page":          {want: http.StatusOK, change: func(*http.Request) {}},
-		"no cookie":         {want: http.StatusUnauthorized, change: without("Cookie")},
-		"no key":            {want: http.StatusUnauthorized, change: without(keyHeader)},
-		"another key":       {want: http.StatusUnauthorized, change: with(keyHeader, s.guard.cookie)},
-		"no origin":         {want: http.StatusForbidden, change: without("Origin")},
-		"the null origin":   {want: http.StatusForbidden, change: with("Origin", "null")},
-		"another port":      {want: http.StatusForbidden, change: with("Origin", "http://127.0.0.1:1")},
-		"another site":      {want: http.StatusForbidden, change: with("Origin", "http://attacker.example")},
-		"DNS rebinding":     {want: http.StatusForbidden, change: func(r *http.Request) { r.Host = "attacker.example" }},
+		"the page":        {want: http.StatusOK, change: func(*http.Request) {}},
+		"no cookie":       {want: http.StatusUnauthorized, change: without("Cookie")},
+		"no key":          {want: http.StatusUnauthorized, change: without(keyHeader)},
+		"another key":     {want: http.StatusUnauthorized, change: with(keyHeader, s.guard.cookie)},
+		"no origin":       {want: http.StatusForbidden, change: without("Origin")},
+		"the null origin": {want: http.StatusForbidden, change: with("Origin", "null")},
+		"another port":    {want: http.StatusForbidden, change: with("Origin", "http://127.0.0.1:1")},
+		"another site":    {want: http.StatusForbidden, change: with("Origin", "http://attacker.example")},
+		"DNS rebinding": {want: http.StatusForbidden, change: func(r *http.Request) {
+			r.Host = "attacker.example"
+			r.Header.Set("Origin", "http://attacker.example")
+		}},
 		"GET":               {method: http.MethodGet, want: http.StatusNotFound, change: func(*http.Request) {}},
 		"PUT":               {method: http.MethodPut, want: http.StatusMethodNotAllowed, change: func(*http.Request) {}},
-		"a page of before":  {want: http.StatusUnauthorized, change: func(r *http.Request) { r.Header.Set("Cookie", "x=y") }},
+		"another cookie":    {want: http.StatusUnauthorized, change: with("Cookie", s.guard.cookieName+"="+s.guard.key)},
 		"a wrong time zone": {want: http.StatusBadRequest, change: with(zoneHeader, "x")},
 	} {
 		t.Run(name, func(t *testing.T) {
