@@ -156,7 +156,8 @@ type PullProgress struct {
 	Total       int64 `json:"total"`
 	Layers      int   `json:"layers"` // complete ones
 	TotalLayers int   `json:"totalLayers"`
-	// Unpacking is true when everything is fetched. Done is then how much of the compressed layers was unpacked, and Total is their size.
+	// Unpacking is true when everything is fetched. Total is then the size of the compressed layers that have to be unpacked, and Done is
+	// how much of them was.
 	Unpacking bool `json:"unpacking,omitempty"`
 }
 

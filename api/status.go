@@ -194,7 +194,8 @@ type Progress struct {
 	Archive string `json:"archive,omitempty"`
 	Done    int64  `json:"done"`  // bytes
 	Total   int64  `json:"total"` // bytes; 0: not known yet
-	// Unpacking is true when everything is fetched. Done is then how much of the compressed layers was unpacked.
+	// Unpacking is true when everything is fetched. Total is then the size of the compressed layers that have to be unpacked, and Done is
+	// how much of them was.
 	Unpacking bool `json:"unpacking,omitempty"`
 	// Image is set for an image of a new definition of the pod that is being prepared; empty: it is that of the container.
 	Image string `json:"image,omitempty"`

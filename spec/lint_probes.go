@@ -114,9 +114,18 @@ func (l *linter) missingPrograms(c *Container) {
 		probe   bool
 	}
 	var commands []command
+	vars := c.PlainVariables()
 	add := func(field any, exec *ExecAction, probe bool) {
-		if exec != nil && len(exec.Command) > 0 && (path.IsAbs(exec.Command[0]) || !strings.Contains(exec.Command[0], "/")) {
-			commands = append(commands, command{field, exec.Command[0], probe})
+		if exec == nil || len(exec.Command) == 0 {
+			return
+		}
+		program := exec.Command[0]
+		if probe {
+			program, _ = Expand(program, vars, len(program)+maxProgram)
+		}
+		// A relative path depends on the working directory, and a command in one string has a warning of its own.
+		if (path.IsAbs(program) || !strings.Contains(program, "/")) && !strings.ContainsAny(program, " $") {
+			commands = append(commands, command{field, program, probe})
 		}
 	}
 	for _, p := range []*Probe{c.StartupProbe, c.LivenessProbe, c.ReadinessProbe} {
@@ -147,7 +156,7 @@ func (l *linter) missingPrograms(c *Container) {
 		if handler := replacements[path.Base(command.program)]; handler != "" && command.probe {
 			hint = "use " + handler + ", which needs no program in the image"
 		}
-		l.advise(CodeMissingProgram, hint, fmt.Sprintf("runs %s, which image %s does not have: the command fails each time",
+		l.advise(CodeMissingProgram, hint, fmt.Sprintf("runs %s, which image %s, as it is on this host, does not have",
 			quote(command.program), quote(c.Image)), command.field)
 	}
 }
@@ -157,17 +166,23 @@ var replacements = map[string]string{
 	"curl": "httpGet", "wget": "httpGet", "nc": "tcpSocket", "ncat": "tcpSocket", "netcat": "tcpSocket", "grpc_health_probe": "grpc",
 }
 
-// mayHave reports whether a container can find a program elsewhere than in its image.
+// maxProgram is the maximum length of the path of a program.
+const maxProgram = 4096
+
+// mayHave reports whether a container can find a program elsewhere than in its image: in a volume that is mounted above or on a directory
+// in which it is searched, or on its own path.
 func (l *linter) mayHave(c *Container, program string, search []string) bool {
+	name := path.Base(program)
 	if path.IsAbs(program) {
 		search = []string{path.Dir(program)}
-	} else if slices.ContainsFunc(c.Env, func(v EnvVar) bool { return v.Name == "PATH" }) {
+	} else if len(c.EnvFrom) > 0 || slices.ContainsFunc(c.Env, func(v EnvVar) bool { return v.Name == "PATH" }) {
 		return true
 	}
+	below := func(inner, outer string) bool {
+		return strings.HasPrefix(strings.TrimSuffix(inner, "/")+"/", strings.TrimSuffix(outer, "/")+"/")
+	}
 	return slices.ContainsFunc(c.VolumeMounts, func(m VolumeMount) bool {
-		return slices.ContainsFunc(search, func(dir string) bool {
-			return strings.HasPrefix(path.Clean(dir)+"/", strings.TrimSuffix(path.Clean(m.MountPath), "/")+"/") ||
-				strings.HasPrefix(path.Clean(m.MountPath)+"/", path.Clean(dir)+"/")
-		})
+		at := path.Clean(m.MountPath)
+		return slices.ContainsFunc(search, func(dir string) bool { return below(dir, at) || at == path.Join(dir, name) })
 	})
 }

@@ -352,8 +352,8 @@ var lintTests = []struct {
 		name: "program: missing in the image",
 		bad:  head + `livenessProbe.exec = ["curl", "-f", "localhost:80"]`,
 		good: head + `livenessProbe.httpGet = ":80/"`,
-		want: "5: containers[0].livenessProbe: runs \"curl\", which image \"app:1\" does not have: the command fails each time " +
-			"(missing-program)",
+		want: "5: containers[0].livenessProbe: runs \"curl\", which image \"app:1\", as it is on this host, does not " +
+			"have (missing-program)",
 		// The container responds to all requests. A command whose program is missing fails, as that of a container that never responds.
 		shows: func(t *testing.T, pods []*spec.Pod) any {
 			var run simulate.ContainerRun
@@ -370,43 +370,71 @@ var lintTests = []struct {
 		name: "program: of a hook, by its path",
 		bad:  toolsHead + `lifecycle.postStart.exec = ["/opt/tools/curl", "http://registry.example"]`,
 		good: toolsHead + "lifecycle.postStart.exec = [\"/opt/tools/curl\", \"http://registry.example\"]\n" + mountedTools("/opt/tools"),
-		want: "6: containers[0].lifecycle.postStart: runs \"/opt/tools/curl\", which image \"app:1\" does not have: the command fails " +
-			"each time (missing-program)",
+		want: "6: containers[0].lifecycle.postStart: runs \"/opt/tools/curl\", which image \"app:1\", as it is on this host, does not " +
+			"have (missing-program)",
 	},
 	{
 		name: "program: in another directory",
 		bad:  head + "env.PATHS = \"/tools\"\n" + `readinessProbe.exec = ["curl", "localhost"]`,
 		good: head + "env.PATH = \"/tools\"\n" + `readinessProbe.exec = ["curl", "localhost"]`,
-		want: "6: containers[0].readinessProbe: runs \"curl\", which image \"app:1\" does not have: the command fails each time " +
-			"(missing-program)",
+		want: "6: containers[0].readinessProbe: runs \"curl\", which image \"app:1\", as it is on this host, does not " +
+			"have (missing-program)",
 	},
 	{
 		name: "program: a volume beside the directories",
 		bad:  toolsHead + "startupProbe.exec = [\"curl\", \"localhost\"]\n" + mountedTools("/usr/binary"),
 		good: toolsHead + "startupProbe.exec = [\"curl\", \"localhost\"]\n" + mountedTools("/usr"),
-		want: "6: containers[0].startupProbe: runs \"curl\", which image \"app:1\" does not have: the command fails each time " +
-			"(missing-program)",
+		want: "6: containers[0].startupProbe: runs \"curl\", which image \"app:1\", as it is on this host, does not " +
+			"have (missing-program)",
 	},
 	{
 		name: "program: a volume below the directories",
 		bad:  toolsHead + "startupProbe.exec = [\"/bin/curl\", \"localhost\"]\n" + mountedTools("/binary"),
 		good: toolsHead + "startupProbe.exec = [\"/bin/curl\", \"localhost\"]\n" + mountedTools("/bin/curl"),
-		want: "6: containers[0].startupProbe: runs \"/bin/curl\", which image \"app:1\" does not have: the command fails each time " +
+		want: "6: containers[0].startupProbe: runs \"/bin/curl\", which image \"app:1\", as it is on this host, does not " +
+			"have (missing-program)",
+	},
+	{
+		name: "program: a file that is mounted in the root directory",
+		bad:  toolsHead + `startupProbe.exec = ["/curl", "localhost"]`,
+		good: toolsHead + "startupProbe.exec = [\"/curl\", \"localhost\"]\n" + mountedTools("/curl"),
+		want: "6: containers[0].startupProbe: runs \"/curl\", which image \"app:1\", as it is on this host, does not have " +
+			"(missing-program)",
+	},
+	{
+		name: "program: a variable",
+		bad:  head + "env.TOOL = \"curl\"\n" + `startupProbe.exec = ["$(TOOL)", "localhost"]`,
+		good: head + "env.TOOL = \"sh\"\n" + `startupProbe.exec = ["$(TOOL)", "localhost"]`,
+		want: "6: containers[0].startupProbe: runs \"curl\", which image \"app:1\", as it is on this host, does not have " +
+			"(missing-program)",
+	},
+	{
+		name: "program: an unknown variable",
+		bad:  head + `startupProbe.exec = ["curl", "localhost"]`,
+		good: head + `startupProbe.exec = ["/opt/$(TOOL)/curl", "localhost"]`,
+		want: "5: containers[0].startupProbe: runs \"curl\", which image \"app:1\", as it is on this host, does not have " +
+			"(missing-program)",
+	},
+	{
+		name: "program: variables of a source",
+		bad:  head + "envFrom = [{ secretRef.name = \"tools\" }]\n" + `startupProbe.exec = ["/bin/curl", "localhost"]`,
+		good: head + "envFrom = [{ secretRef.name = \"tools\" }]\n" + `startupProbe.exec = ["curl", "localhost"]`,
+		want: "6: containers[0].startupProbe: runs \"/bin/curl\", which image \"app:1\", as it is on this host, does not have " +
 			"(missing-program)",
 	},
 	{
 		name: "program: of an image that is not here",
 		bad:  head + `readinessProbe.exec = ["/usr/bin/curl", "localhost"]`,
 		good: strings.ReplaceAll(head, "app:1", "app:2") + `readinessProbe.exec = ["/usr/bin/curl", "localhost"]`,
-		want: "5: containers[0].readinessProbe: runs \"/usr/bin/curl\", which image \"app:1\" does not have: the command fails each time " +
-			"(missing-program)",
+		want: "5: containers[0].readinessProbe: runs \"/usr/bin/curl\", which image \"app:1\", as it is on this host, does not " +
+			"have (missing-program)",
 	},
 	{
 		name: "program: an image of an archive",
 		bad:  head + `readinessProbe.exec = ["/usr/bin/curl", "localhost"]`,
 		good: "imageArchives = [\"app.tar\"]\n" + head + `readinessProbe.exec = ["/usr/bin/curl", "localhost"]`,
-		want: "5: containers[0].readinessProbe: runs \"/usr/bin/curl\", which image \"app:1\" does not have: the command fails each time " +
-			"(missing-program)",
+		want: "5: containers[0].readinessProbe: runs \"/usr/bin/curl\", which image \"app:1\", as it is on this host, does not " +
+			"have (missing-program)",
 	},
 	{
 		name: "latest with rollback",

@@ -171,7 +171,7 @@ func newLoop(sh *shared, p state.Pod, changed func()) *loop {
 		mailbox: make(mailbox, 16),
 		ended:   make(chan struct{}),
 		ready:   make(chan struct{}),
-		pulling: map[string]lifecycle.Progress{}, begun: map[string]string{},
+		pulling: pulls{}, begun: map[string]string{},
 	}
 	l.events = emit.New(l.pod, l.uid, sh.ring, sh.restored[l.uid])
 	l.effects = newEffects(sh, l.uid, &l.fullPod, l.mailbox, l.log)

@@ -47,17 +47,17 @@ type loop struct {
 
 	snapshot  atomic.Pointer[Snapshot]
 	fullPod   atomic.Pointer[spec.Pod] // with ephemeral containers, for everything but decisions
+	staging   atomic.Pointer[pulls]    // what is pulled for a new definition of the pod; nil: nothing
 	markReady func()                   // closes ready
 
 	facts         lifecycle.Facts
 	status        lifecycle.Status
 	events        *emit.Emitter
-	waiting       []message                     // to be handled before the next decision
-	dirty         bool                          // the facts must be saved before anything is started
-	checkpointDue bool                          // the facts have something for the checkpoint
-	pulling       map[string]lifecycle.Progress // by container
-	begun         map[string]string             // by container: the archive whose import has an event; empty: that of the pull
-	staging       stageProgress
+	waiting       []message // to be handled before the next decision
+	dirty         bool      // the facts must be saved before anything is started
+	checkpointDue bool      // the facts have something for the checkpoint
+	pulling       pulls
+	begun         map[string]string // by container: the archive whose import has an event; empty: that of the pull
 	saved         *state.Write      // the newest write of the state; nil: there was none
 	savedAt, read lifecycle.Instant // when the newest write was scheduled, and the newest reading of the clock
 	redefined     bool              // the runtime does not have the newest definition of a pod that runs
@@ -177,7 +177,6 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 	case pullProgress:
 		l.recordPull(m, l.events.At(l.facts, now))
 	case stageProgress:
-		l.staging = m
 	case containerExited:
 		l.engineAnswered(now)
 		l.fold(m.event(now), now)
@@ -419,9 +418,11 @@ func (l *loop) publish(now lifecycle.Instant) {
 // fetching returns what is pulled and imported for the pod, and for a new definition of it.
 func (l *loop) fetching() map[string]lifecycle.Progress {
 	all := maps.Clone(l.pulling)
-	for container, p := range l.staging {
-		if _, own := all[container]; !own {
-			all[container] = p
+	if staged := l.staging.Load(); staged != nil {
+		for container, p := range *staged {
+			if _, own := all[container]; !own {
+				all[container] = p
+			}
 		}
 	}
 	return all

@@ -16,7 +16,7 @@ import (
 //	changeRequest    Supervisor.change (change.go)                      that a client stops or changes the pod
 //	effectDone       effects.run (effect.go)                            that an action succeeded or failed
 //	pullProgress     effects.pull (effect.go)                           how much of an image was pulled or imported
-//	stageProgress    staging.show (stage.go)                            what is pulled for a new definition of the pod
+//	stageProgress    staging.show (stage.go)                            that loop.staging has changed
 //	containerExited  effects.watchContainer (watch.go)                  that the process of a container exited
 //	sandboxEnded     effects.watchSandbox (watch.go)                    that the pod sandbox is lost, or that the pod must be evicted
 //	shimChanged      effects.watchShim (watch.go)                       that the shim of the pod responds or does not
@@ -70,8 +70,8 @@ type pullProgress struct {
 	progress  lifecycle.Progress
 }
 
-// stageProgress is what is pulled for a new definition of the pod, by container. It is not changed.
-type stageProgress map[string]lifecycle.Progress
+// stageProgress reports that loop.staging has changed. A full mailbox does without it: the loop publishes after each turn.
+type stageProgress struct{}
 
 // containerExited reports the exit of a container.
 type containerExited struct {

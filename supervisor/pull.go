@@ -18,6 +18,9 @@ const (
 	importDelay = time.Second
 )
 
+// pulls is the progress of pulls, by container.
+type pulls map[string]lifecycle.Progress
+
 // pullReports sends [pullProgress]: the first report of each archive, of the pull and of the unpacking for certain, later ones if there is
 // room in the mailbox. There are none if the image is present, and none of imports for the time importDelay. What comes too early is sent
 // later unless there is something newer: a registry that sends nothing more must not hide what it has sent.

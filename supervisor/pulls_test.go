@@ -177,16 +177,15 @@ func TestUnpackingIsReported(t *testing.T) {
 	})
 }
 
-// TestPullsOfAnUpdateAreReported has what the clients of a pod see while the images of its next definition are pulled.
+// TestPullsOfAnUpdateAreReported has what the clients of a pod see while two images of its next definition are pulled, one of them quickly.
 func TestPullsOfAnUpdateAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		parts := map[string]int64{"image": 0, "quick:1": 5, "slow:1": 10, "quick:2": 5, "slow:2": 10} // a part takes 100 ms
 		m := newMachine(t,
 			fakeruntime.Options{Fetch: func(ctx context.Context, p *spec.Pod, c string, progress func(lifecycle.Progress)) error {
-				if p.Container(c).Image == "localhost/i:1" {
-					return nil
-				}
-				for done := range int64(10) {
-					progress(lifecycle.Progress{Done: done, Total: 10})
+				total := parts[p.Container(c).Image]
+				for done := range total {
+					progress(lifecycle.Progress{Done: done, Total: total})
 					select {
 					case <-time.After(100 * time.Millisecond):
 					case <-ctx.Done():
@@ -203,33 +202,41 @@ func TestPullsOfAnUpdateAreReported(t *testing.T) {
 			s, _ := m.Pod("p")
 			return s.Pulling
 		}
-		to := pod("p", spec.RestartAlways, "sleep 1000", "sleep 1000")
-		for name, c := range map[string]struct {
-			wait time.Duration
-			want error
-		}{"complete": {time.Minute, nil}, "cancelled": {650 * time.Millisecond, context.DeadlineExceeded}} {
-			to.Containers[1].Image = "localhost/" + name + ":1"
+		for _, c := range []struct {
+			quick, slow string
+			timeout     time.Duration
+			want        error
+		}{{"quick:1", "slow:1", time.Minute, nil}, {"quick:2", "slow:2", 900 * time.Millisecond, context.DeadlineExceeded}} {
+			to := pod("p", spec.RestartAlways, "sleep 1000", "sleep 1000")
+			to.Containers[0].Image, to.Containers[1].Image = c.quick, c.slow
 			synctest.Wait()
 			m.emitted()
-			var done sync.WaitGroup
-			done.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), c.wait)
+			var staging sync.WaitGroup
+			staging.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), c.timeout)
 				defer cancel()
 				if _, err := m.Stage(ctx, to, nil, func(string, lifecycle.Progress) {}); !errors.Is(err, c.want) {
-					t.Errorf("%s: %v", name, err)
+					t.Errorf("%s: %v", c.slow, err)
 				}
 			})
-			time.Sleep(610 * time.Millisecond)
-			want := map[string]lifecycle.Progress{"c1": {Done: 6, Total: 10, Image: to.Containers[1].Image}}
+			slow := lifecycle.Progress{Total: 10, Image: c.slow}
+			time.Sleep(260 * time.Millisecond) // the first report was after 250 ms
+			slow.Done = 2
+			want := map[string]lifecycle.Progress{"c0": {Done: 2, Total: 5, Image: c.quick}, "c1": slow}
 			if diff := cmp.Diff(want, pulling()); diff != "" {
-				t.Errorf("%s: progress (-want +got):\n%s", name, diff)
+				t.Errorf("%s: progress of two (-want +got):\n%s", c.slow, diff)
 			}
-			done.Wait()
+			time.Sleep(500 * time.Millisecond)
+			slow.Done = 7
+			if diff := cmp.Diff(map[string]lifecycle.Progress{"c1": slow}, pulling()); diff != "" {
+				t.Errorf("%s: progress of one (-want +got):\n%s", c.slow, diff)
+			}
+			staging.Wait()
 			if got := pulling(); len(got) > 0 {
-				t.Errorf("%s: progress after the pull: %v", name, got)
+				t.Errorf("%s: progress after the pull: %v", c.slow, got)
 			}
 			if events := m.emitted(); len(events) > 0 {
-				t.Errorf("%s: events %v", name, events)
+				t.Errorf("%s: events %v", c.slow, events)
 			}
 		}
 	})

@@ -36,12 +36,12 @@ func (s *Supervisor) Stage(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer s.onLeave(cancel)()
-	g := staging{supervisor: s, pod: pod, newer: newer, loop: l, report: progress, pulling: stageProgress{}, staged: Staged{
+	g := staging{supervisor: s, pod: pod, newer: newer, loop: l, report: progress, pulling: pulls{}, staged: Staged{
 		Images: map[string]lifecycle.Image{}, Shadows: map[string][]lifecycle.Shadow{},
 	}}
 	if running, exists := s.Pod(pod.Name); exists {
 		g.running = &running
-		defer g.hide()
+		defer g.show()()
 	}
 	if err := g.findNewer(ctx); err != nil {
 		return Staged{}, s.stageError(ctx, pod, err)
@@ -77,13 +77,12 @@ type staging struct {
 	running    *Snapshot // the pod of the name; nil: there is none
 	newer      map[string]lifecycle.Image
 
-	mu     sync.Mutex // held while report is called
+	mu     sync.Mutex // guards what follows, and is held while report is called
 	report func(container string, p lifecycle.Progress)
 	staged Staged
 
 	loop    *loop // of the running pod, which shows its clients what is pulled; nil: there is none
-	pulling stageProgress
-	shown   time.Time // when the loop was told last
+	pulling pulls
 }
 
 // refusals returns why the definition cannot be admitted in the place of the running one.
@@ -181,7 +180,8 @@ func (g *staging) pullOne(ctx context.Context, container string) error {
 			defer g.mu.Unlock()
 			if ctx.Err() == nil {
 				g.report(container, p)
-				g.show(container, p)
+				p.Image, p.MissingSecrets = g.pod.Container(container).Image, ""
+				g.pulling[container] = p
 			}
 		})
 	})
@@ -195,27 +195,49 @@ func (g *staging) pullOne(ctx context.Context, container string) error {
 	return nil
 }
 
-// show tells the loop of the running pod how far a pull is, at most every progressInterval. The caller holds the mutex.
-func (g *staging) show(container string, p lifecycle.Progress) {
-	before, known := g.pulling[container]
-	next := known && before.Archive == p.Archive && before.Unpacking == p.Unpacking
-	if g.loop == nil || next && time.Since(g.shown) < progressInterval {
-		return
+// show tells the loop of the running pod at intervals how far the pulls are, until the returned function is called.
+func (g *staging) show() (stop func()) {
+	if g.loop == nil {
+		return func() {}
 	}
-	p.Image, p.MissingSecrets = g.pod.Container(container).Image, ""
-	g.pulling[container], g.shown = p, time.Now()
-	g.loop.mailbox.offer(maps.Clone(g.pulling))
+	done := make(chan struct{})
+	var showing sync.WaitGroup
+	showing.Go(func() {
+		tick := time.NewTicker(progressInterval)
+		defer tick.Stop()
+		for begun := time.Now(); ; {
+			select {
+			case <-tick.C:
+				g.publish(begun)
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		close(done)
+		showing.Wait()
+		if g.loop.staging.Swap(nil) != nil {
+			g.loop.mailbox.offer(stageProgress{})
+		}
+	}
 }
 
-// hide tells the loop of the running pod that nothing is pulled any more.
-func (g *staging) hide() {
-	if g.loop == nil || g.shown.IsZero() {
+// publish shows the clients of the pod what is pulled and, after importDelay, what is imported.
+func (g *staging) publish(begun time.Time) {
+	shown := pulls{}
+	g.mu.Lock()
+	for container, p := range g.pulling {
+		if p.Archive == "" || time.Since(begun) >= importDelay {
+			shown[container] = p
+		}
+	}
+	g.mu.Unlock()
+	if before := g.loop.staging.Load(); before == nil && len(shown) == 0 || before != nil && maps.Equal(*before, shown) {
 		return
 	}
-	select {
-	case g.loop.mailbox <- stageProgress(nil):
-	case <-g.loop.ended:
-	}
+	g.loop.staging.Store(&shown)
+	g.loop.mailbox.offer(stageProgress{})
 }
 
 // NewerImages returns the images that containers of a pod would use if the pod were created now with a definition, by container, as far as

@@ -65,7 +65,6 @@ func TestHintsForCommandLines(t *testing.T) {
 		"run -it localhost:5000/web -- sh":           "hint: " + imageHint,
 		"api-resources":                              "podstead explain",
 		"dashboard":                                  "podstead ui",
-		"tui":                                        "podstead top --watch",
 		"init web":                                   "podstead validate FILE",
 		"auto-update":                                "imagePullPolicy to Always",
 		"backup":                                     "podstead volume export VOLUME -o FILE",

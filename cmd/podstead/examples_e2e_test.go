@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,6 +21,8 @@ import (
 type exampleRun struct {
 	// before is a line for the shell that runs first.
 	before string
+	// as is a line for the shell that runs in its place, such as one with a terminal; empty: the line itself.
+	as string
 	// until is a pattern of the output after which Ctrl-C ends the command; empty: it exits without.
 	until string
 }
@@ -86,6 +89,8 @@ var exampleRuns = map[string]exampleRun{
 	"podstead port-forward web 8080:80 --address 0.0.0.0": {until: "Forwarding from"},
 	"podstead top web --containers --watch --interval 5s": {until: "web"},
 	"podstead attach web":                                 {until: "tick"},
+	"ssh -t edge1 podstead tui":                           {as: `printf q | script -qec "ssh -t edge1 podstead tui" /dev/null`},
+	"podstead tui":                                        {as: `printf q | script -qec "podstead tui" /dev/null`},
 	"podstead ui":                                         {until: "#token="},
 	"podstead ui --listen 127.0.0.1:8088":                 {until: "127.0.0.1:8088/#token="},
 	"podstead ui --allow-actions":                         {until: "#token="},
@@ -201,6 +206,7 @@ func runExample(t *testing.T, shell *transcript.Shell, line string) {
 	if run.before != "" {
 		mustRun(t, shell, run.before)
 	}
+	line = cmp.Or(run.as, line)
 	merged, interrupted := line, func(string) bool { return false }
 	if run.until != "" {
 		merged, interrupted = line+" 2>&1", regexp.MustCompile(run.until).MatchString
@@ -285,7 +291,7 @@ done
 		"../bin/kubectl": "#!/bin/sh\nexec cat manifest.yaml\n",
 		"../bin/docker":  "#!/bin/sh\nexec podstead image export docker.io/library/$2 -o -\n",
 		"../bin/pass":    "#!/bin/sh\necho planted\n",
-		"../bin/ssh":     "#!/bin/sh\nshift\nexec \"$@\"\n",
+		"../bin/ssh":     "#!/bin/sh\n[ \"$1\" != -t ] || shift\nshift\nexec \"$@\"\n",
 	} {
 		path, mode := filepath.Join(shell.Dir, name), fs.FileMode(0o644)
 		if strings.HasPrefix(name, "../bin/") {

@@ -104,15 +104,24 @@ func (a *app) printTemplate(f *outputFormat, v any) error {
 
 // encode prints a value as indented JSON or as YAML.
 func (a *app) encode(format string, v any) error {
+	text, err := encoded(format, v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", text)
+	return err
+}
+
+// encoded returns a value as indented JSON or as YAML.
+func encoded(format string, v any) ([]byte, error) {
 	text, err := json.MarshalIndent(v, "", "    ")
 	if err == nil && format == "yaml" {
 		text, err = plain.YAML(text)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = fmt.Fprintf(a.out, "%s\n", plain.JSON(text))
-	return err
+	return plain.JSON(text), nil
 }
 
 // formats adds the flag -o and rejects formats that are not supported. A format that ends with = has an expression after it.

@@ -44,7 +44,9 @@ this object. The format custom-columns=NAME:PATH,... prints a table with these c
 their expression from a file. Expressions are those of kubectl. Control characters in values are escaped, except line breaks
 and tabs of templates.
 
-As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists events, as podstead events does.`,
+As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists events, as podstead events does.
+
+--watch prints a line for each change. podstead tui shows the pods on a screen that follows their changes.`,
 		Example: `  # List all pods
   podstead get
 

@@ -24,7 +24,7 @@ var commandGroups = []commandGroup{
 	{"Work in containers:", "exec debug port-forward", true},
 	{"Stop, start and delete pods:", "restart stop start delete", true},
 
-	{"More commands for pods and containers:", "ui validate simulate convert explain wait condition ps attach cp", false},
+	{"More commands for pods and containers:", "tui ui validate simulate convert explain wait condition ps attach cp", false},
 	{"Images, volumes and the disk:", "login logout bundle volume system", false},
 	{"The daemon and this program:", "daemon metrics notify support-bundle version completion help", false},
 }

@@ -33,7 +33,6 @@ var commandHints = []commandHint{
 	{[]string{"healthcheck"}, "show the probes of a pod with podstead describe POD, and why it is not ready with podstead why POD"},
 	{[]string{"watch"}, "watch pods with podstead get --watch, and events with podstead events --follow"},
 	{[]string{"gui", "dashboard"}, "look at pods in a browser with podstead ui"},
-	{[]string{"tui"}, "watch pods with podstead get --watch, and what they use with podstead top --watch"},
 	{[]string{"init", "new"}, "write a pod file, and check it with podstead validate FILE"},
 	{
 		[]string{"auto-update", "autoupdate"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -335,19 +336,30 @@ func (a *app) lint(cmd *cobra.Command, c *config.Config) *spec.Lint {
 }
 
 // programs returns a function that looks for programs in the images of this host, see [spec.Lint]. It finds none if the daemon is not
-// running or does not respond.
+// running, does not respond or refuses the request, and after presentTimeout for all images together.
 func (a *app) programs(cmd *cobra.Command, c *config.Config) func(string, []string) (map[string]string, []string) {
-	absent := false
+	var refused bool
+	var took time.Duration
+	known := map[string]api.ImageDetail{}
 	return func(image string, names []string) (map[string]string, []string) {
-		if absent {
-			return nil, nil
+		key := image + " " + strings.Join(names, " ")
+		d, asked := known[key]
+		if !asked && !refused && took < presentTimeout {
+			begun := time.Now()
+			ctx, cancel := context.WithTimeout(cmd.Context(), presentTimeout-took)
+			defer cancel()
+			daemon, _ := newClient(cmd, c)
+			defer daemon.Close()
+			var err error
+			if d, err = a.running(daemon).InspectImage(ctx, image, "", names...); err != nil {
+				e, answered := errors.AsType[*api.Error](err)
+				refused = !answered || e.Status == http.StatusForbidden
+			}
+			took += time.Since(begun)
+			known[key] = d
 		}
-		ctx, cancel := context.WithTimeout(cmd.Context(), presentTimeout)
-		defer cancel()
-		client, _ := newClient(cmd, c)
-		d, err := a.running(client).InspectImage(ctx, image, "", names...)
-		if _, answered := errors.AsType[*api.Error](err); err != nil && !answered {
-			absent = true
+		if d.Archive || d.Foreign { // the pod does not see this image
+			return nil, nil
 		}
 		return d.Programs, d.SearchPath
 	}

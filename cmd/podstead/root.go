@@ -71,8 +71,8 @@ func (a *app) root() *cobra.Command {
 		a.eventsCommand(), a.execCommand(), a.explainCommand(), a.getCommand(), a.imageCommand(), a.loginCommand(), a.logoutCommand(),
 		a.logsCommand(), a.metricsCommand(), a.notifyCommand(), a.planCommand(), a.portForwardCommand(), a.psCommand(),
 		a.restartCommand(), a.rolloutCommand(), a.runCommand(), a.simulateCommand(), a.startCommand(), a.stopCommand(),
-		a.supportBundleCommand(), a.systemCommand(), a.topCommand(), a.validateCommand(), a.versionCommand(), a.volumeCommand(),
-		a.uiCommand(), a.waitCommand(), a.whyCommand(),
+		a.supportBundleCommand(), a.systemCommand(), a.topCommand(), a.tuiCommand(), a.uiCommand(), a.validateCommand(),
+		a.versionCommand(), a.volumeCommand(), a.waitCommand(), a.whyCommand(),
 	)
 	root.AddCommand(a.otherNames()...)
 	root.AddCommand(hintCommands(commandHints)...)

@@ -58,7 +58,9 @@ the pod, which it has if all its containers have one. DISK is the files that run
 images, LOGS the logs of all runs. RX and TX are what the pod has received and sent since its sandbox was started.
 
 Disk usage is measured when it is requested, at most every 10 seconds, and less often if it takes long. With -o json, each
-figure has the time at which it was measured, in the form of the kubelet's Summary API.`,
+figure has the time at which it was measured, in the form of the kubelet's Summary API.
+
+To see CPU and memory with the state of pods on a screen that follows, run podstead tui.`,
 		Example: `  # Show what all pods use
   podstead top
 

@@ -135,3 +135,32 @@ func TestValidateProblems(t *testing.T) {
 		}
 	}
 }
+
+// TestValidatePrograms: validate looks for the programs of probes in the images of a daemon that runs.
+func TestValidatePrograms(t *testing.T) {
+	h, images := newImageHost(t)
+	images.Add(api.Image{Name: "localhost/scoped:1", Archive: true})
+	h.write(t, "probed.toml", `[[containers]]
+name = "app"
+image = "localhost/spare:1"
+livenessProbe.exec = ["curl", "localhost"]
+readinessProbe.exec = ["sh", "-c", "true"]
+[[containers]]
+name = "scoped"
+image = "localhost/scoped:1"
+livenessProbe.exec = ["curl", "localhost"]
+[[containers]]
+name = "none"
+image = "localhost/none:1"
+livenessProbe.exec = ["curl", "localhost"]
+`)
+	const warning = `$DIR/probed.toml:4:1: containers[0].livenessProbe: runs "curl", which image "localhost/spare:1", as it is on this ` +
+		"host, does not have (warning: missing-program)\nhint: use httpGet, which needs no program in the image\n"
+	if got := h.want(t, "validate $DIR/probed.toml", "$DIR/probed.toml: ok\n"); got.stderr != warning {
+		t.Errorf("stderr:\n%swant:\n%s", got.stderr, warning)
+	}
+	h.closeServer()
+	if got := h.want(t, "validate $DIR/probed.toml", "$DIR/probed.toml: ok\n"); got.stderr != "" {
+		t.Errorf("without a daemon:\n%s", got.stderr)
+	}
+}

@@ -328,3 +328,43 @@ func TestAxis(t *testing.T) {
 		}
 	}
 }
+
+// TestCharacters compares a picture in characters with testdata, and draws it in any width.
+func TestCharacters(t *testing.T) {
+	var b strings.Builder
+	rows, meanings := timeline.Characters(night(), 100)
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%-8s", r.Name)
+		for _, c := range r.Characters {
+			b.WriteRune(c.Rune)
+		}
+		b.WriteByte('\n')
+	}
+	for _, m := range meanings {
+		fmt.Fprintf(&b, "%c %s\n", m.Rune, m.Text)
+	}
+	const file = "testdata/night.txt"
+	if *update {
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	pictures := []timeline.Picture{night(), {}, {From: at(0), To: at(0), Lanes: night().Lanes, Marks: night().Marks}}
+	for _, p := range pictures {
+		for width := range 40 {
+			rows, _ := timeline.Characters(p, width)
+			for _, r := range rows {
+				if len(r.Characters) != max(width, 1) {
+					t.Fatalf("width %d: %d characters", width, len(r.Characters))
+				}
+			}
+		}
+	}
+}

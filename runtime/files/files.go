@@ -53,7 +53,8 @@ type Config struct {
 type Service struct {
 	config Config
 	copies *semaphore.Weighted
-	number atomic.Uint64 // of copies
+	views  *semaphore.Weighted // of images
+	number atomic.Uint64       // of copies
 }
 
 // New returns the service. It removes mounts that an earlier daemon has left.
@@ -61,7 +62,7 @@ func New(c Config) (*Service, error) {
 	if err := clearMounts(c.Dir); err != nil {
 		return nil, fmt.Errorf("copy files: %w", err)
 	}
-	return &Service{config: c, copies: semaphore.NewWeighted(maxCopies)}, nil
+	return &Service{config: c, copies: semaphore.NewWeighted(maxCopies), views: semaphore.NewWeighted(maxViews)}, nil
 }
 
 // container is a container whose files are accessible.

@@ -125,7 +125,7 @@ func (s *Store) fetchForeign(
 	defer t.report(ctx, cs, report)()
 	children := images.LimitManifests(images.FilterPlatforms(images.SetChildrenLabels(cs, images.ChildrenHandler(cs)), p.matcher),
 		p.matcher, 1)
-	handler := parts.guard(t.wrap(s.checkLayers(images.Handlers(remotes.FetchHandler(cs, fetcher), children))))
+	handler := parts.guard(t.wrap(s.checkLayers(images.Handlers(remotes.FetchHandler(cs, fetcher), children), t)))
 	if err := images.Dispatch(ctx, handler, nil, target); err != nil {
 		return target, err
 	}

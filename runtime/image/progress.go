@@ -2,12 +2,15 @@ package image
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/remotes"
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/identity"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
@@ -20,7 +23,7 @@ type Progress struct {
 	Bytes, TotalBytes int64
 	Layers            int // complete layers
 	TotalLayers       int
-	// Unpacking is true when everything is fetched. The bytes are then those of the compressed layers, and how much of them was unpacked.
+	// Unpacking is true when everything is fetched. The bytes are then those of the compressed layers that have to be unpacked.
 	Unpacking bool
 	// MissingSecrets are the names of the pull secrets that cannot be used, separated by commas; only in the first progress of a pull.
 	MissingSecrets string
@@ -30,10 +33,11 @@ type Progress struct {
 
 // tracker records the parts of an image while it is pulled.
 type tracker struct {
-	budget *budget // of the pull
+	budget *budget // counts what is unpacked; nil: the image is not unpacked
 
-	mu    sync.Mutex
-	parts []ocispec.Descriptor
+	mu     sync.Mutex
+	parts  []ocispec.Descriptor
+	packed []ocispec.Descriptor // the layers that have to be unpacked; nil: they are not known yet, or there are none
 }
 
 // wrap records the children that h returns. Only a manifest has children that are counted.
@@ -53,7 +57,7 @@ func (t *tracker) wrap(h images.Handler) images.Handler {
 // because its layer is unpacked. Which of them applies is known at the end of the pull.
 func (t *tracker) progress(ctx context.Context, cs content.Store) Progress {
 	t.mu.Lock()
-	parts := t.parts
+	parts, packed := t.parts, t.packed
 	t.mu.Unlock()
 	var p Progress
 	for _, d := range parts {
@@ -71,23 +75,50 @@ func (t *tracker) progress(ctx context.Context, cs content.Store) Progress {
 			p.Bytes += st.Offset
 		}
 	}
-	if len(parts) > 0 && p.Bytes == p.TotalBytes {
-		return t.budget.unpacking(parts)
+	if t.budget != nil && len(packed) > 0 && p.Bytes == p.TotalBytes {
+		unpacking := t.budget.unpacking(packed)
+		unpacking.Layers, unpacking.TotalLayers = p.Layers, p.TotalLayers
+		return unpacking
 	}
 	return p
 }
 
-// unpacking counts what was unpacked of an image whose parts are all present.
-func (b *budget) unpacking(parts []ocispec.Descriptor) Progress {
-	p := Progress{Unpacking: true}
-	for _, d := range parts {
-		if images.IsLayerType(d.MediaType) {
-			p.TotalLayers++
-			p.TotalBytes += d.Size
+// unpacking counts what was unpacked of layers.
+func (b *budget) unpacking(layers []ocispec.Descriptor) Progress {
+	p := Progress{Unpacking: true, Layers: len(layers), TotalLayers: len(layers)}
+	for _, d := range layers {
+		p.TotalBytes += d.Size
+	}
+	p.Bytes = min(b.applied.Load(), p.TotalBytes)
+	return p
+}
+
+// packed returns the layers of an image that have no snapshot yet, which containerd unpacks.
+func (s *Store) packed(ctx context.Context, layers []ocispec.Descriptor, diffs []digest.Digest) []ocispec.Descriptor {
+	if len(layers) != len(diffs) {
+		return nil
+	}
+	sn := s.client.SnapshotService(s.opts.Snapshotter)
+	chain := identity.ChainIDs(slices.Clone(diffs))
+	for i := range slices.Backward(chain) {
+		if _, err := sn.Stat(ctx, chain[i].String()); err == nil {
+			return layers[i+1:]
 		}
 	}
-	p.Layers, p.Bytes = p.TotalLayers, min(b.applied.Load(), p.TotalBytes)
-	return p
+	return layers
+}
+
+// setPacked records which layers have to be unpacked, when the configuration is known.
+func (t *tracker) setPacked(ctx context.Context, s *Store, diffs []digest.Digest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var layers []ocispec.Descriptor
+	for _, d := range t.parts {
+		if images.IsLayerType(d.MediaType) {
+			layers = append(layers, d)
+		}
+	}
+	t.packed = s.packed(ctx, layers, diffs)
 }
 
 // report calls report at intervals until stop is called, which waits for a call in progress.

@@ -62,7 +62,7 @@ func (s *Store) pullLeased(
 	img, err := s.client.Pull(ctx, name,
 		containerd.WithResolver(resolver),
 		containerd.WithPlatformMatcher(s.platform),
-		containerd.WithImageHandlerWrapper(func(h images.Handler) images.Handler { return parts.guard(t.wrap(s.checkLayers(h))) }),
+		containerd.WithImageHandlerWrapper(func(h images.Handler) images.Handler { return parts.guard(t.wrap(s.checkLayers(h, t))) }),
 		containerd.WithPullUnpack,
 		containerd.WithPullSnapshotter(s.opts.Snapshotter),
 		containerd.WithUnpackOpts([]containerd.UnpackOpt{durable}))
@@ -72,8 +72,8 @@ func (s *Store) pullLeased(
 	return img, s.remember(ctx, &signed, s.platform)
 }
 
-// checkLayers checks the configuration that h has fetched, before its layers are unpacked.
-func (s *Store) checkLayers(h images.Handler) images.Handler {
+// checkLayers checks the configuration that h has fetched, before its layers are unpacked, and tells t about them.
+func (s *Store) checkLayers(h images.Handler, t *tracker) images.Handler {
 	return images.HandlerFunc(func(ctx context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
 		list, err := h.Handle(ctx, d)
 		if err != nil || !images.IsConfigType(d.MediaType) {
@@ -82,6 +82,9 @@ func (s *Store) checkLayers(h images.Handler) images.Handler {
 		diffs, err := images.RootFS(ctx, s.client.ContentStore(), d)
 		if err == nil {
 			err = checkDiffs(diffs)
+		}
+		if err == nil && t.budget != nil {
+			t.setPacked(ctx, s, diffs)
 		}
 		return list, err
 	})
@@ -110,7 +113,12 @@ func (s *Store) unpack(ctx context.Context, img Image, report func(Progress)) er
 	if err != nil {
 		return err
 	}
-	defer atIntervals(ctx, func(context.Context) { report(b.unpacking(manifest.Layers)) })()
+	diffs, err := images.RootFS(ctx, s.client.ContentStore(), manifest.Config)
+	if err != nil {
+		return err
+	}
+	layers := s.packed(ctx, manifest.Layers, diffs)
+	defer atIntervals(ctx, func(context.Context) { report(b.unpacking(layers)) })()
 	// An image that claims the layers of another one must not share its fate.
 	return s.leased(ctx, workUnpack+img.Target.Digest.String(), resume, func(ctx context.Context) error {
 		return b.explain(s.Handle(img).Unpack(withBudget(ctx, b), s.opts.Snapshotter, durable))

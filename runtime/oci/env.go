@@ -15,7 +15,10 @@ import (
 // defaultPath is the PATH of a container whose image sets none.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// SearchPath returns the directories in which a container finds programs, if only its image sets the environment.
+// maxSearch bounds the directories of a PATH that are looked at.
+const maxSearch = 64
+
+// SearchPath returns the directories in which a container finds programs, if only its image sets the environment: at most maxSearch.
 func SearchPath(image []string) []string {
 	list := ""
 	for _, variable := range append([]string{defaultPath}, image...) {
@@ -23,7 +26,8 @@ func SearchPath(image []string) []string {
 			list = value
 		}
 	}
-	return slices.DeleteFunc(strings.Split(list, ":"), func(dir string) bool { return !path.IsAbs(dir) })
+	directories := slices.DeleteFunc(strings.Split(list, ":"), func(dir string) bool { return !path.IsAbs(dir) })
+	return directories[:min(len(directories), maxSearch)]
 }
 
 // Values returns config maps and secrets by name. The error for a missing one is an [fs.ErrNotExist].

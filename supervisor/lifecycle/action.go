@@ -113,13 +113,13 @@ type PullImage struct {
 	Imported  bool  // the image archives were imported for this pod; they are read again only if an image is missing
 }
 
-// Progress is the progress of a [PullImage] in bytes. Total grows while more of an image becomes known, and is that of the layers when they
-// are unpacked.
+// Progress is the progress of a [PullImage] in bytes. Total grows while more of an image becomes known.
 type Progress struct {
 	Archive string `json:"archive,omitempty"` // path of the image archive that is being imported; empty: an image is being pulled
 	Done    int64  `json:"done"`
 	Total   int64  `json:"total"` // 0: not known yet
-	// Unpacking is true when everything is fetched. Done is then how much of the compressed layers was unpacked.
+	// Unpacking is true when everything is fetched. Total is then the size of the compressed layers that have to be unpacked, and Done is
+	// how much of them was.
 	Unpacking bool `json:"unpacking,omitempty"`
 	// Image is set for an image of a new definition that is being prepared, while the pod runs with its present one.
 	Image string `json:"image,omitempty"`

@@ -283,9 +283,10 @@ livenessProbe.exec = ["curl", "-f", "http://localhost:8080/healthz"]
 `,
 		why: `The command of a probe or hook runs in the container. If its program is missing there, it fails each time: a liveness ` +
 			`probe restarts
-the container for ever, and a container with a readiness probe is never ready. The warning looks into the image as it is on this
-host, and needs the daemon. There is none if the image is not here or not unpacked, comes from 'imageArchives', or if a volume or the
-variable 'PATH' of the container may provide the program. What a shell runs, as in '["sh", "-c", "curl ..."]', is not known.`,
+the container forever, and a container with a readiness probe is never ready. The warning looks into the image as it is on this host: the
+next pull may replace it. It needs the daemon and its socket with all rights. There is none if the image is not here or not unpacked, comes
+from 'imageArchives', if a volume has the place of the program, or if the container sets 'PATH' or takes variables with 'envFrom'. What a
+shell runs, as in '["sh", "-c", "curl ..."]', is not known. If the container creates the program when it starts, silence the warning.`,
 		fix: `a probe of the daemon needs no program in the image:`,
 		good: `[[containers]]
 name = "app"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/cmd/podstead/internal/live"
 )
 
 // actionTimeout bounds a request that changes a pod. The daemon answers when it has saved it.
@@ -50,7 +51,7 @@ func (s *Server) act(w http.ResponseWriter, r *http.Request, a *action) {
 		refuse(w, http.StatusBadRequest, "the body must have the name and the uid of a pod")
 		return
 	}
-	if err := mayExist(pod.Name); err != nil {
+	if err := live.MayExist(pod.Name); err != nil {
 		fail(w, err)
 		return
 	}

@@ -15,7 +15,7 @@ import (
 func TestActions(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
-	s := newSite(t, h.client, hurry, (*Server).AllowActions)
+	s := newSite(t, h.client, (*Server).AllowActions)
 	h.create("web", "", runs)
 	h.create("other", "", runs)
 	uid := values(s, "/api/pods", func(l list) bool { return l.Actions && len(l.Pods) == 2 && l.Pods[1].Ready == "1/1" }).Pods[1].UID

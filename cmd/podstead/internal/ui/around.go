@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/cmd/podstead/internal/live"
 )
 
 const (
@@ -21,8 +22,8 @@ const (
 
 // around is the lines of a log around a time.
 type around struct {
-	Lines   []line `json:"lines"`   // oldest first
-	Partial bool   `json:"partial"` // not all lines of that time were read
+	Lines   []live.Line `json:"lines"`   // oldest first
+	Partial bool        `json:"partial"` // not all lines of that time were read
 }
 
 // around answers with the lines of a log around a time: ?name=NAME&uid=UID&container=NAME&at=TIME, in milliseconds since 1970. Without a
@@ -34,7 +35,7 @@ func (s *Server) around(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "at: must be a time in milliseconds since 1970")
 		return
 	}
-	if err := mayExist(name); err != nil {
+	if err := live.MayExist(name); err != nil {
 		fail(w, err)
 		return
 	}
@@ -54,7 +55,7 @@ func (s *Server) around(w http.ResponseWriter, r *http.Request) {
 func (s *Server) linesAround(ctx context.Context, name string, q client.OutputQuery, at time.Time) (a around, err error) {
 	reading, cancel := context.WithTimeout(ctx, aroundTimeout)
 	defer cancel()
-	var before, after []line
+	var before, after []live.Line
 	read := 0
 	at = at.Add(time.Millisecond) // that of an event is cut
 	for l, err := range s.client.Output(reading, name, q) {
@@ -66,19 +67,19 @@ func (s *Server) linesAround(ctx context.Context, name string, q client.OutputQu
 		}
 		read++
 		if l.Time.Before(at) {
-			before = insert(before, line{name, l.Container, l.Stream, l.Time, lineText(&l)})
+			before = insert(before, live.LineOf(name, &l))
 			before = before[max(len(before)-aroundLines, 0):]
 		} else {
-			after = insert(after, line{name, l.Container, l.Stream, l.Time, lineText(&l)})
+			after = insert(after, live.LineOf(name, &l))
 			after = after[:min(len(after), aroundLines)]
 		}
 	}
-	a.Lines = slices.Concat([]line{}, before, after)
+	a.Lines = slices.Concat([]live.Line{}, before, after)
 	return a, nil
 }
 
 // insert inserts a line after those that are not later.
-func insert(lines []line, l line) []line {
+func insert(lines []live.Line, l live.Line) []live.Line {
 	i := len(lines)
 	for i > 0 && lines[i-1].Time.After(l.Time) {
 		i--

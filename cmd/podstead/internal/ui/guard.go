@@ -119,13 +119,13 @@ func zoneOf(r *http.Request) (*time.Location, error) {
 	return time.FixedZone("", minutes*60), nil
 }
 
-// localTime returns the time in the time zone of the browser.
-func localTime(r *http.Request) time.Time {
+// localZone is the time zone of a request that was not refused.
+func localZone(r *http.Request) *time.Location {
 	zone, err := zoneOf(r)
 	if err != nil {
-		zone = time.UTC // not reached: ServeHTTP has refused the request
+		return time.UTC // not reached: ServeHTTP has refused the request
 	}
-	return time.Now().In(zone)
+	return zone
 }
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

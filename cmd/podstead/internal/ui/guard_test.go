@@ -27,9 +27,6 @@ type site struct {
 	host string
 }
 
-// hurry makes a server wait for short times only.
-func hurry(s *Server) { s.failure, s.rounds.rest = 10*time.Millisecond, 10*time.Millisecond }
-
 // newSite serves the page until the end of the test.
 func newSite(t *testing.T, c *client.Client, change ...func(*Server)) *site {
 	t.Helper()
@@ -344,5 +341,19 @@ func TestConnections(t *testing.T) {
 	}
 	if err := errors.Join(bodies[0].Close(), open(t.Context())); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestEscaped checks that hidden characters are escaped in all texts of an answer, except line breaks.
+func TestEscaped(t *testing.T) {
+	t.Parallel()
+	type pod struct {
+		Name  string   `json:"name"`
+		Lines []string `json:"lines"`
+		Seq   uint64   `json:"seq"`
+	}
+	text, err := escaped(pod{"a\u202eb", []string{"c\nd\x1b"}, 1<<63 + 1})
+	if want := `{"lines":["c\nd\\x1b"],"name":"a\\u202eb","seq":9223372036854775809}`; err != nil || string(text) != want {
+		t.Errorf("%v: %s, want %s", err, text, want)
 	}
 }

@@ -1,249 +1,127 @@
 package ui
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
-	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/cmd/podstead/internal/live"
+	"github.com/podstead/podstead/internal/timeline"
 	"github.com/podstead/podstead/internal/view"
 )
 
-const (
-	// settle is the time after a change in which further ones are sent with it.
-	settle = 200 * time.Millisecond
-	// statsInterval is the interval of samples of CPU and memory, and the longest time between two lists.
-	statsInterval = 5 * time.Second
-	// whyInterval is the longest time between two explanations while no pod changes: they also change with time.
-	whyInterval = 15 * time.Second
-	// failureInterval is the time after which a request that has failed is repeated.
-	failureInterval = 5 * time.Second
-)
-
-// row is the line of a pod.
-type row struct {
-	Name   string  `json:"name"`
-	UID    string  `json:"uid"`
-	Status string  `json:"status"`
-	Ready  string  `json:"ready"`
-	Need   need    `json:"need"`
-	Text   string  `json:"text"` // the first line of why
-	CPU    *uint64 `json:"cpu,omitempty"`
-	Memory *uint64 `json:"memory,omitempty"` // bytes
-	Limit  *uint64 `json:"limit,omitempty"`  // bytes
-
-	Restarts    int       `json:"restarts"`
-	LastRestart time.Time `json:"lastRestart,omitzero"`
-	Created     time.Time `json:"created,omitzero"`
-}
-
-// need is how much a pod needs a person. Lists begin with the lowest.
-type need int
-
-const (
-	failing need = iota // it is not ready, and not as requested, or its file or its state needs a correction
-	noticed             // it is ready, and was restarted within the last hour
-	moving              // it starts or stops
-	well
-	over // it has completed, or was stopped by request
-)
-
-// needOf returns how much a pod needs a person.
-func needOf(p *api.Pod, e *api.Explanation) need {
-	switch {
-	case e == nil: // a file that was refused, or a pod that was just created
-		if p.Metadata.UID == "" || p.Status.Phase == api.PhaseFailed {
-			return failing
-		}
-		return moving
-	case e.NotUpdated != "", e.NotDurable != "", e.NotRemoved != "", refusedFile(p) && !e.Healthy:
-		return failing
-	case e.State == api.PodStateSucceeded, e.State == api.PodStateStopped:
-		return over
-	case e.State == api.PodStateStopping:
-		return moving
-	case e.Healthy:
-		return well
-	case e.State == api.PodStateReady:
-		return noticed
-	case e.State == api.PodStateNotReady && p.Status.Phase == api.PhasePending && e.Restarts == 0 && progressing(e.Cause):
-		return moving
-	}
-	return failing
-}
-
-// refusedFile reports whether the file of a pod has another definition than what runs, and does not only wait.
-func refusedFile(p *api.Pod) bool {
-	return slices.ContainsFunc(p.Status.Conditions, func(c api.Condition) bool {
-		return c.Type == api.FileAccepted && c.Status == "False" &&
-			c.Reason != api.ReasonUpdatePending && c.Reason != api.ReasonRolloutUndone
-	})
-}
-
-// progressing reports whether a cause is a part of a start.
-func progressing(c *api.Cause) bool {
-	if c == nil {
-		return true
-	}
-	return slices.Contains([]api.CauseKind{
-		api.CauseCreating, api.CauseImagePulling, api.CauseImageImporting, api.CauseInitRunning, api.CausePostStartRunning,
-		api.CauseWaitsFor, api.CauseConditionUnmet, api.CauseStartRequested, api.CauseRestartRequested,
-	}, c.Kind)
-}
+// maxTail bounds the lines of each container before those that follow.
+const maxTail = 1000
 
 // list is a value of the stream of pods.
 type list struct {
-	Pods    []row `json:"pods"`
-	Actions bool  `json:"actions,omitempty"` // the page may change pods
+	live.List
+
+	Actions bool `json:"actions,omitempty"` // the page may change pods
 }
 
 // pods streams the list of pods.
 func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
-	out, ctx := newStream(w), r.Context()
-	for {
-		err := s.watch(r, out)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case errors.Is(err, errGone):
-			return // the page sends the request again
-		case errors.Is(err, api.ErrUnavailable):
-			if out.send(lost{err.Error()}) != nil || reach(ctx, s.client) != nil {
-				return
-			}
-		default:
-			if out.send(failed{err.Error()}) != nil || !pause(ctx, s.failure) {
-				return
-			}
+	out := newStream(w)
+	_ = s.source.Pods(r.Context(), localZone(r), func(v any) error { // the page sends the request again
+		if l, is := v.(live.List); is {
+			return out.send(list{l, s.actions})
 		}
-	}
-}
-
-var (
-	errEnded = errors.Join(api.ErrUnavailable, errors.New("it has stopped"))
-	errGone  = errors.New("the browser does not read")
-)
-
-// watch streams the list until an error. The first value is sent when all pods are known.
-func (s *Server) watch(r *http.Request, out *stream) error {
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	changes, ended := make(chan api.PodChange), make(chan error, 1)
-	go func() { ended <- watchInto(ctx, s.client, changes) }()
-	type result struct {
-		*measurement
-		err error
-	}
-	results := make(chan result, 1)
-	pods := map[[2]string]*api.Pod{}
-	var changed time.Time // the newest change
-	listed, waiting, measuring := false, false, false
-	due := time.NewTimer(time.Hour)
-	due.Stop()
-	sample := time.NewTicker(statsInterval)
-	defer sample.Stop()
-	measure := func() {
-		measuring, waiting = true, false
-		since, now := changed, time.Now()
-		go func() {
-			m, err := s.rounds.measure(ctx, since, now)
-			results <- result{m, err}
-		}()
-	}
-	for {
-		select {
-		case err := <-ended:
-			return err
-		case change := <-changes:
-			id := [2]string{change.Object.Metadata.Name, change.Object.Metadata.UID}
-			switch change.Type {
-			case api.Deleted:
-				delete(pods, id)
-			case api.Listed:
-				listed = true
-			default:
-				pods[id] = &change.Object
-			}
-			if changed = time.Now(); change.Type == api.Listed {
-				measure()
-			} else if listed && !waiting {
-				waiting = true
-				due.Reset(settle)
-			}
-		case <-sample.C:
-			if listed && !measuring {
-				measure()
-			}
-		case <-due.C:
-			if waiting && !measuring {
-				measure()
-			}
-		case m := <-results:
-			if m.err != nil {
-				return m.err
-			}
-			measuring = false
-			if waiting {
-				due.Reset(settle)
-			}
-			if err := out.send(list{rows(pods, m.stats, m.why, localTime(r)), s.actions}); err != nil {
-				return errors.Join(errGone, err)
-			}
-		}
-	}
-}
-
-// watchInto sends changes of pods until an error.
-func watchInto(ctx context.Context, c *client.Client, changes chan<- api.PodChange) error {
-	for change, err := range c.Watch(ctx) {
-		if err != nil {
-			return err
-		}
-		select {
-		case changes <- change:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return errEnded
-}
-
-// rows returns the lines of pods, those that need a person first.
-func rows(pods map[[2]string]*api.Pod, stats []api.PodStats, explained []api.Explanation, now time.Time) []row {
-	usage, why := map[string]*api.PodStats{}, map[[2]string]*api.Explanation{}
-	for i := range stats {
-		usage[stats[i].PodRef.UID] = &stats[i]
-	}
-	for i := range explained {
-		why[[2]string{explained[i].Pod, explained[i].UID}] = &explained[i]
-	}
-	out := make([]row, 0, len(pods))
-	for id, p := range pods {
-		e := why[id]
-		one := row{
-			Name: id[0], UID: id[1], Status: view.Status(p), Ready: view.Ready(p), Need: needOf(p, e),
-			Created: p.Metadata.CreationTimestamp,
-		}
-		one.Restarts, one.LastRestart = view.RestartsOf(p)
-		if e != nil {
-			one.Text = view.Headline(e, now)
-		}
-		if u := usage[id[1]]; u != nil {
-			if u.CPU != nil {
-				one.CPU = u.CPU.UsageNanoCores
-			}
-			if u.Memory != nil {
-				one.Memory, one.Limit = &u.Memory.WorkingSetBytes, u.Memory.LimitBytes
-			}
-		}
-		out = append(out, one)
-	}
-	slices.SortFunc(out, func(a, b row) int {
-		return cmp.Or(cmp.Compare(a.Need, b.Need), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
+		return out.send(v)
 	})
-	return out
+}
+
+// pod answers with a pod: ?name=NAME.
+func (s *Server) pod(w http.ResponseWriter, r *http.Request) {
+	d, err := s.source.Pod(r.Context(), r.FormValue("name"), localZone(r))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	for i := range d.Events {
+		d.Events[i].Fields = nil // they are in the message
+	}
+	answer(w, d)
+}
+
+// timeline answers with the timeline of a pod: ?name=NAME&last=DURATION, or the part from=TIME&to=TIME of it, in milliseconds since 1970.
+func (s *Server) timeline(w http.ResponseWriter, r *http.Request) {
+	var last time.Duration
+	if text := r.FormValue("last"); text != "" {
+		var err error
+		if last, err = time.ParseDuration(text); err != nil || last <= 0 {
+			refuse(w, http.StatusBadRequest, "last: must be a duration greater than 0, such as 1h")
+			return
+		}
+	}
+	from, fromErr := milliseconds(r.FormValue("from"))
+	to, toErr := milliseconds(r.FormValue("to"))
+	isPart := r.FormValue("from") != "" || r.FormValue("to") != ""
+	if isPart && (fromErr != nil || toErr != nil || !to.After(from)) {
+		refuse(w, http.StatusBadRequest, "from and to: must be two times in milliseconds since 1970, in their order")
+		return
+	}
+	e, events, err := s.source.Explain(r.Context(), r.FormValue("name"))
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	picture, _ := view.Explained(e, events, last, time.Now().In(localZone(r)))
+	if isPart {
+		picture = picture.Zoom(from, to)
+	}
+	w.Header().Set("Content-Type", "image/svg+xml")
+	_, _ = w.Write(timeline.Inline(picture)) // the client is gone if that fails
+}
+
+// milliseconds reads a time in milliseconds since 1970, up to the year 9999.
+func milliseconds(text string) (time.Time, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && (n < 0 || n > 253402300799999) {
+		err = strconv.ErrRange
+	}
+	return time.UnixMilli(n), err
+}
+
+// style answers with the style sheet of timelines.
+func style(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/css")
+	_, _ = w.Write([]byte(timeline.Style)) // the client is gone if that fails
+}
+
+// batch is a value of the stream of logs.
+type batch struct {
+	Lines []live.Line `json:"lines"`
+}
+
+// logPods returns the pods of a request for logs, each once. If there are none or too many, it refuses the request and returns nil.
+func logPods(w http.ResponseWriter, r *http.Request) []string {
+	names := r.URL.Query()["pod"]
+	if len(names) == 0 || len(names) > live.MaxLogPods {
+		refuse(w, http.StatusBadRequest, "pod: between 1 and "+strconv.Itoa(live.MaxLogPods)+" pods are required")
+		return nil
+	}
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+// logs streams the logs of pods, and what they write from now on: ?pod=NAME&pod=NAME&tail=LINES.
+func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
+	names := logPods(w, r)
+	if names == nil {
+		return
+	}
+	tail, err := strconv.Atoi(r.FormValue("tail"))
+	if err != nil || tail < 0 || tail > maxTail {
+		refuse(w, http.StatusBadRequest, "tail: must be between 0 and "+strconv.Itoa(maxTail))
+		return
+	}
+	out := newStream(w)
+	send := func(lines []live.Line) error { return out.send(batch{append([]live.Line{}, lines...)}) }
+	if send(nil) != nil { // the page is connected
+		return
+	}
+	if s.source.Logs(r.Context(), names, tail, send) == nil {
+		_ = out.send(map[string]bool{"ended": true}) // the browser is gone if that fails
+	}
 }

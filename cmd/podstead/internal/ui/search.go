@@ -11,6 +11,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/follow"
+	"github.com/podstead/podstead/cmd/podstead/internal/live"
 	"github.com/podstead/podstead/internal/plain"
 )
 
@@ -23,8 +24,8 @@ const (
 
 // found is the result of a search.
 type found struct {
-	Lines []line `json:"lines"` // the newest, oldest first
-	Count int    `json:"count"` // of all lines that were found
+	Lines []live.Line `json:"lines"` // the newest, oldest first
+	Count int         `json:"count"` // of all lines that were found
 	// Notes are why lines are not searched.
 	Notes []string `json:"notes"`
 }
@@ -57,7 +58,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request) {
 
 // searchPod adds the lines of a pod.
 func (s *Server) searchPod(ctx context.Context, name, text string, f *found) error {
-	if err := mayExist(name); err != nil {
+	if err := live.MayExist(name); err != nil {
 		return err
 	}
 	select {
@@ -74,7 +75,7 @@ func (s *Server) searchPod(ctx context.Context, name, text string, f *found) err
 			return err
 		}
 		f.Count++
-		if f.Lines = append(f.Lines, line{name, l.Container, l.Stream, l.Time, lineText(&l)}); len(f.Lines) >= 2*maxFound {
+		if f.Lines = append(f.Lines, live.LineOf(name, &l)); len(f.Lines) >= 2*maxFound {
 			f.trim()
 		}
 	}
@@ -83,6 +84,6 @@ func (s *Server) searchPod(ctx context.Context, name, text string, f *found) err
 
 // trim sorts the lines, and keeps the newest.
 func (f *found) trim() {
-	slices.SortStableFunc(f.Lines, func(a, b line) int { return a.Time.Compare(b.Time) })
-	f.Lines = append([]line{}, f.Lines[max(len(f.Lines)-maxFound, 0):]...)
+	slices.SortStableFunc(f.Lines, func(a, b live.Line) int { return a.Time.Compare(b.Time) })
+	f.Lines = append([]live.Line{}, f.Lines[max(len(f.Lines)-maxFound, 0):]...)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/cmd/podstead/internal/live"
 )
 
 //go:embed assets
@@ -46,13 +47,13 @@ type Server struct {
 	guard  *guard
 	listen net.Listener
 	mux    *http.ServeMux
-	rounds measurer
+	source *live.Source
 	// actions reports that the page may change pods.
 	actions bool
-	// These are [IdleTimeout], [headerTimeout] and [failureInterval], unless a test changes them.
-	idle, header, failure time.Duration
 	// searching has a value while a search is in progress.
 	searching chan struct{}
+	// These are [IdleTimeout] and [headerTimeout], unless a test changes them.
+	idle, header time.Duration
 
 	mu   sync.Mutex
 	open int       // requests with the key in progress
@@ -73,9 +74,10 @@ func Listen(ctx context.Context, c *client.Client, address netip.AddrPort) (*Ser
 }
 
 func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server {
-	s := &Server{client: c, guard: newGuard(address), listen: l, mux: http.NewServeMux(), seen: time.Now()}
-	s.idle, s.header, s.failure = IdleTimeout, headerTimeout, failureInterval
-	s.rounds, s.searching = measurer{daemon: c, rest: minRest, lock: make(chan struct{}, 1)}, make(chan struct{}, 1)
+	s := &Server{
+		client: c, source: live.New(c), guard: newGuard(address), listen: l, mux: http.NewServeMux(), searching: make(chan struct{}, 1),
+		idle: IdleTimeout, header: headerTimeout, seen: time.Now(),
+	}
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err) // the name is a constant

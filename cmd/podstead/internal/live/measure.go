@@ -1,4 +1,4 @@
-package ui
+package live
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type measurement struct {
 	sampled   time.Time // before stats were requested
 }
 
-// measurer measures for all streams, one at a time.
+// measurer measures for all screens, one at a time.
 type measurer struct {
 	daemon interface {
 		WhyAll(ctx context.Context, lines int) (api.ExplanationList, error)
@@ -34,7 +34,7 @@ type measurer struct {
 }
 
 // measure returns explanations from after the last change of a pod, and CPU and memory from now or later. It waits until
-// the daemon had a rest after the measurement before, and shares measurements with other streams.
+// the daemon had a rest after the measurement before, and shares measurements with other screens.
 func (m *measurer) measure(ctx context.Context, changed, now time.Time) (*measurement, error) {
 	select {
 	case m.lock <- struct{}{}:

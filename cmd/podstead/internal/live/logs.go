@@ -1,11 +1,9 @@
-package ui
+package live
 
 import (
 	"context"
 	"errors"
-	"net/http"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -17,48 +15,36 @@ import (
 )
 
 const (
-	// maxLogPods bounds the pods whose logs are merged.
-	maxLogPods = 20
-	// maxTail bounds the lines of each container before those that follow.
-	maxTail = 1000
+	// MaxLogPods bounds the pods whose logs are merged.
+	MaxLogPods = 20
 	// merge is the time for which lines are collected, to be sent in the order of their times.
 	merge = 150 * time.Millisecond
-	// maxBatch bounds the lines that are collected: a container that writes faster waits for the browser.
+	// maxBatch bounds the lines that are collected: a container that writes faster waits for the screen.
 	maxBatch = 500
 	// maxLine bounds the length of a line, in runes.
 	maxLine = 4000
 )
 
-// line is a line of a log.
-type line struct {
+// Note is the stream of lines that this program adds.
+const Note = "note"
+
+// Line is a line of a log.
+type Line struct {
 	Pod       string    `json:"pod"`
 	Container string    `json:"container"`
-	Stream    string    `json:"stream"` // stdout, stderr, or note: a text of this program
+	Stream    string    `json:"stream"` // stdout, stderr or [Note]
 	Time      time.Time `json:"time"`
 	Text      string    `json:"text"`
 }
 
-// batch is a value of the stream of logs.
-type batch struct {
-	Lines []line `json:"lines"`
-}
-
-// logs streams the logs of pods, and what they write from now on: ?pod=NAME&pod=NAME&tail=LINES.
-func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
-	names := logPods(w, r)
-	if names == nil {
-		return
-	}
-	tail, err := strconv.Atoi(r.FormValue("tail"))
-	if err != nil || tail < 0 || tail > maxTail {
-		refuse(w, http.StatusBadRequest, "tail: must be between 0 and "+strconv.Itoa(maxTail))
-		return
-	}
-	ctx, cancel := context.WithCancel(r.Context())
+// Logs calls show with the last lines of the logs of pods, and with what they write from now on, in the order of their times within a short
+// time. It returns nil when all logs are complete, or else the error of show or of the context. Errors of a pod are lines.
+func (s *Source) Logs(ctx context.Context, names []string, tail int, show func([]Line) error) error {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	lines := make(chan line)
+	lines := make(chan Line)
 	var following sync.WaitGroup
-	for _, name := range names {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		following.Go(func() {
 			m := member{client: s.client, pod: name, lines: lines}
 			if err := m.follow(ctx, tail); err != nil && ctx.Err() == nil {
@@ -70,25 +56,7 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request) {
 	}
 	ended := make(chan struct{})
 	go func() { following.Wait(); close(ended) }()
-	_ = sendLines(newStream(w), lines, ended) // the browser is gone
-}
-
-// logPods returns the pods of a request for logs, each once. If there are none or too many, it refuses the request and returns nil.
-func logPods(w http.ResponseWriter, r *http.Request) []string {
-	names := r.URL.Query()["pod"]
-	if len(names) == 0 || len(names) > maxLogPods {
-		refuse(w, http.StatusBadRequest, "pod: between 1 and "+strconv.Itoa(maxLogPods)+" pods are required")
-		return nil
-	}
-	return slices.Compact(slices.Sorted(slices.Values(names)))
-}
-
-// sendLines sends lines in batches until all logs are complete.
-func sendLines(out *stream, lines <-chan line, ended <-chan struct{}) error {
-	if err := out.send(batch{[]line{}}); err != nil { // the page is connected
-		return err
-	}
-	var pending []line
+	var pending []Line
 	due := time.NewTimer(time.Hour)
 	due.Stop()
 	for {
@@ -104,26 +72,26 @@ func sendLines(out *stream, lines <-chan line, ended <-chan struct{}) error {
 			continue
 		case <-due.C:
 		case <-ended:
-			return errors.Join(flush(out, pending), out.send(map[string]bool{"ended": true}))
+			return errors.Join(context.Cause(ctx), flush(pending, show))
 		}
-		if err := flush(out, pending); err != nil {
+		if err := flush(pending, show); err != nil {
 			return err
 		}
 		pending = nil
 	}
 }
 
-// flush sends lines in the order of their times.
-func flush(out *stream, lines []line) error {
-	slices.SortStableFunc(lines, func(a, b line) int { return a.Time.Compare(b.Time) })
-	return out.send(batch{append([]line{}, lines...)})
+// flush shows lines in the order of their times.
+func flush(lines []Line, show func([]Line) error) error {
+	slices.SortStableFunc(lines, func(a, b Line) int { return a.Time.Compare(b.Time) })
+	return show(lines)
 }
 
 // member is a pod whose log is followed.
 type member struct {
 	client *client.Client
 	pod    string
-	lines  chan<- line
+	lines  chan<- Line
 }
 
 // follow sends the lines of the pod until it has terminated or is deleted, also over restarts of the daemon.
@@ -135,7 +103,7 @@ func (m *member) follow(ctx context.Context, tail int) error {
 	return follow.Logs(ctx, follow.LogOptions{
 		Daemon: following{m.client}, Pods: []api.Pod{p}, Query: client.OutputQuery{Follow: true, Tail: &tail},
 		Line: func(_ string, l api.Line) error {
-			return m.send(ctx, line{m.pod, l.Container, l.Stream, l.Time, lineText(&l)})
+			return m.send(ctx, LineOf(m.pod, &l))
 		},
 		Skipped: func(pod, container string, skipped api.Skipped) {
 			m.note(ctx, follow.SkippedNotice(pod, container, skipped))
@@ -146,7 +114,7 @@ func (m *member) follow(ctx context.Context, tail int) error {
 
 // find returns the pod. While the daemon is unavailable, it waits.
 func (m *member) find(ctx context.Context) (p api.Pod, err error) {
-	if err := mayExist(m.pod); err != nil {
+	if err := MayExist(m.pod); err != nil {
 		return p, err
 	}
 	for noted := false; ; noted = true {
@@ -162,7 +130,12 @@ func (m *member) find(ctx context.Context) (p api.Pod, err error) {
 	}
 }
 
-// lineText returns a line of a log for the page: cut, and with escaped hidden characters.
+// LineOf returns a line of a pod for people, see [Line].
+func LineOf(pod string, l *api.Line) Line {
+	return Line{pod, l.Container, l.Stream, l.Time, lineText(l)}
+}
+
+// lineText returns a line of a log: cut, and with escaped hidden characters.
 func lineText(l *api.Line) string {
 	if l.Raw != nil {
 		return cut(string(l.Raw))
@@ -181,7 +154,7 @@ func cut(text string) string {
 	return plain.Text(text)
 }
 
-func (m *member) send(ctx context.Context, l line) error {
+func (m *member) send(ctx context.Context, l Line) error {
 	select {
 	case m.lines <- l:
 		return nil
@@ -192,7 +165,7 @@ func (m *member) send(ctx context.Context, l line) error {
 
 // note sends a text for people.
 func (m *member) note(ctx context.Context, text string) {
-	_ = m.send(ctx, line{Pod: m.pod, Stream: "note", Time: time.Now(), Text: plain.Text(text)}) // it fails if the browser is gone
+	_ = m.send(ctx, Line{Pod: m.pod, Stream: Note, Time: time.Now(), Text: plain.Text(text)}) // it fails if the screen is gone
 }
 
 // following is the daemon for [follow.Logs].
