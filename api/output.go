@@ -50,6 +50,9 @@ type OutputRecord struct {
 	// Skipped, if set, is what precedes the next line of a run that is followed, but was removed before it could be sent: the client reads
 	// more slowly than the container writes. The record has no stream.
 	Skipped *Skipped `json:"skipped,omitempty"`
+	// SearchStopped, if set, is where a search has reached a bound. It is the last record: what follows is not searched. The record has
+	// no stream.
+	SearchStopped *SearchStopped `json:"searchStopped,omitempty"`
 }
 
 // Skipped is a part of a log that was removed before it was read.
@@ -67,6 +70,14 @@ func (s Skipped) String() string {
 		return fmt.Sprintf("%d lines", s.Lines)
 	}
 	return fmt.Sprintf("%d lines (%d bytes)", s.Lines, s.Bytes)
+}
+
+// SearchStopped is how far a search has come when it reached a bound.
+type SearchStopped struct {
+	Container string    `json:"container"` // the first one that is not searched completely
+	From      time.Time `json:"from"`      // of the first line of it that is not searched
+	Bytes     int64     `json:"bytes"`     // that were searched
+	Seconds   float64   `json:"seconds"`   // that the search took
 }
 
 // OutputRuns selects runs of a container. The newest run is followed by all later ones if the request follows. As in kubectl, the previous

@@ -19,9 +19,14 @@ type OutputQuery struct {
 	Follow     bool
 	Tail       *int // number of lines from the end of each run that exists, unless the container has a position in From; nil: all
 	Since      time.Time
-	From       api.Positions
+	Until      time.Time // zero: no bound; cannot be combined with Follow
+	// Text, if not empty, selects lines that contain it, in any case. Without Follow, the daemon bounds such a search.
+	Text string
+	From api.Positions
 	// Skipped, if not nil, is called before a line if lines before it were removed before they could be read.
 	Skipped func(container string, s api.Skipped)
+	// SearchStopped, if not nil, is called after the last line if the search for Text has reached a bound.
+	SearchStopped func(api.SearchStopped)
 }
 
 // Output yields lines of containers. With Follow it returns when the pod is at rest or deleted or, for [api.NewestRun], when none of the
@@ -29,7 +34,8 @@ type OutputQuery struct {
 // yielded, see [api.Positions.Advance]. If From is not nil, Output adds the positions at which it starts, and corrects them where lines are
 // left out, so that the repeated call returns no line twice and none is lost.
 func (c *Client) Output(ctx context.Context, pod string, q OutputQuery) iter.Seq2[api.Line, error] {
-	v := query("uid", q.UID, "runs", string(q.Runs), "follow", flag(q.Follow), "sinceTime", timestamp(q.Since))
+	v := query("uid", q.UID, "runs", string(q.Runs), "follow", flag(q.Follow), "sinceTime", timestamp(q.Since),
+		"untilTime", timestamp(q.Until), "grep", q.Text)
 	if len(q.Containers) > 0 {
 		v["container"] = q.Containers
 	}
@@ -48,6 +54,9 @@ func (c *Client) Output(ctx context.Context, pod string, q OutputQuery) iter.Seq
 			}
 			if r.Skipped != nil && q.Skipped != nil {
 				q.Skipped(r.Container, *r.Skipped)
+			}
+			if r.SearchStopped != nil && q.SearchStopped != nil {
+				q.SearchStopped(*r.SearchStopped)
 			}
 			if (err != nil || r.Stream != "") && !yield(r.Line, err) {
 				return

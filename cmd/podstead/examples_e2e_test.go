@@ -93,6 +93,7 @@ var exampleRuns = map[string]exampleRun{
 	"podstead tui":                                        {as: `printf q | script -qec "podstead tui" /dev/null`},
 	"podstead ui":                                         {until: "#token="},
 	"podstead ui --listen 127.0.0.1:8088":                 {until: "127.0.0.1:8088/#token="},
+	"podstead ui --allow-actions":                         {until: "#token="},
 	"podstead attach -it console": {
 		before: "podstead apply console.toml --wait",
 	},

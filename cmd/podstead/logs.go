@@ -35,6 +35,7 @@ type logsFlags struct {
 	timestamps    bool
 	prefix        bool
 	tail          int
+	grep          string
 	since         sinceFlags
 }
 
@@ -51,6 +52,9 @@ With --follow, the logs of all containers are shown as they are written, over re
 daemon, until none of them runs again or the pods are deleted. --tail and --since apply to each container. With
 --selector, the last 10 lines of each container are shown, as by kubectl, unless --tail is given.
 
+With --grep, only lines that contain a text are shown. The daemon searches them, after --tail and --since, up to 256 MiB of
+each pod and 20 seconds; if it stops before the end, logs reports on stderr how to continue. --follow has no such bound.
+
 Logs are rotated by size. If a reader is slower than the container, lines may be removed before they are shown. Then
 --follow reports on stderr how many.`,
 		Example: `  # Show the logs of all containers of a pod
@@ -61,6 +65,9 @@ Logs are rotated by size. If a reader is slower than the container, lines may be
 
   # Show the last 20 lines and follow the logs
   podstead logs web --tail 20 --follow
+
+  # Search in the logs of the last day
+  podstead logs web --since 24h --grep web
 
   # Follow the logs of all pods with a label
   podstead logs -l app=shop -f
@@ -79,6 +86,7 @@ Logs are rotated by size. If a reader is slower than the container, lines may be
 	cmd.Flags().IntVar(&f.tail, "tail", -1,
 		"`number` of lines to show from the end of the logs of each container (default all, 10 with --selector)")
 	cmd.Flags().Lookup("tail").DefValue = "0" // keeps "(default -1)" out of the help
+	cmd.Flags().StringVar(&f.grep, "grep", "", "show only lines that contain this `text`, in any case")
 	f.since.flags(cmd, "lines")
 	cmd.Flags().BoolVar(&f.timestamps, "timestamps", false, "prefix each line with its time")
 	cmd.Flags().BoolVar(&f.prefix, "prefix", false,
@@ -116,13 +124,15 @@ func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
 
 // query returns the query of the flags.
 func (f *logsFlags) query(cmd *cobra.Command) (client.OutputQuery, error) {
-	q := client.OutputQuery{Containers: f.containers, Runs: api.NewestRun, Follow: f.follow}
+	q := client.OutputQuery{Containers: f.containers, Runs: api.NewestRun, Follow: f.follow, Text: f.grep}
 	set := cmd.Flags().Changed
 	switch {
 	case f.previous && f.follow:
 		return q, usage(cmd, "--previous and --follow cannot be combined: the previous run has terminated")
 	case !f.allContainers && len(f.containers) == 0:
 		return q, usage(cmd, "--all-containers=false requires --container")
+	case set("grep") && f.grep == "":
+		return q, usage(cmd, "--grep: must not be empty")
 	case set("all-containers") && f.allContainers && len(f.containers) > 0:
 		return q, usage(cmd, "--all-containers and --container cannot be combined")
 	}
@@ -166,8 +176,9 @@ func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q client
 			text.Line(pod, l)
 			return out.failed()
 		},
-		Skipped:     func(pod, container string, s api.Skipped) { text.Notice(follow.SkippedNotice(pod, container, s)) },
-		Reconnected: func() { lost.Do(func() { text.Notice(wait.Reconnected) }) },
+		Skipped:       func(pod, container string, s api.Skipped) { text.Notice(follow.SkippedNotice(pod, container, s)) },
+		SearchStopped: func(pod string, s api.SearchStopped) { text.Notice(follow.SearchStoppedNotice(pod, s)) },
+		Reconnected:   func() { lost.Do(func() { text.Notice(wait.Reconnected) }) },
 	})
 }
 

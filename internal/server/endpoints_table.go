@@ -139,6 +139,15 @@ func readEndpoints() []Endpoint {
 				{Name: "follow", Type: Boolean, Description: "Continue with new lines."},
 				{Name: "tail", Type: Integer, Description: "Number of lines from the end of each run. Default: all."},
 				{Name: "sinceTime", Type: Timestamp, Description: "Omit lines before this time."},
+				{
+					Name: "untilTime", Type: Timestamp,
+					Description: "End each run at its first line after this time. Cannot be combined with follow.",
+				},
+				{
+					Name: "grep", Type: Text,
+					Description: "Omit lines that do not contain this text, in any case, after `tail` and `sinceTime`. Without " +
+						"follow, the search ends after 256 MiB of lines or 20 seconds. Then the last record has `searchStopped`.",
+				},
 				{Name: "from", Type: JSON, Description: "Continue after these positions: an object of Position by container."},
 			},
 			Stream: api.OutputRecord{}, Reasons: []api.ErrorReason{api.ReasonNotFound},

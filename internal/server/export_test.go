@@ -28,6 +28,14 @@ func SetCopyTimeout(t *testing.T, d time.Duration) {
 	t.Cleanup(func() { copyTimeout = before })
 }
 
+// SetSearchBounds changes the bounds of searches until all servers of a test are closed. Call it before the first one is started.
+func SetSearchBounds(t *testing.T, size int64, d time.Duration) {
+	t.Helper()
+	beforeSize, beforeTime := maxSearchBytes, maxSearchTime
+	maxSearchBytes, maxSearchTime = size, d
+	t.Cleanup(func() { maxSearchBytes, maxSearchTime = beforeSize, beforeTime })
+}
+
 // Forward occupies n of the connections to ports of pods.
 func (s *Server) Forward(n int64) bool { return s.forwards.TryAcquire(n) }
 

@@ -22,6 +22,8 @@ type outputQuery struct {
 	follow     bool
 	tail       int // of each run that exists; 0: all, -1: none
 	since      time.Time
+	until      time.Time // zero: no bound
+	search     *search   // nil: all lines
 	from       api.Positions
 }
 
@@ -38,6 +40,18 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 	}
 	if o.since, err = timestamp(q, "sinceTime"); err != nil {
 		return o, err
+	}
+	if o.until, err = timestamp(q, "untilTime"); err != nil {
+		return o, err
+	}
+	if o.follow && !o.until.IsZero() {
+		return o, invalidField("untilTime", "untilTime: cannot be combined with follow")
+	}
+	if text := q.Get("grep"); text != "" {
+		if len(text) > maxSearchText {
+			return o, invalidField("grep", "grep: must have at most %d bytes", maxSearchText)
+		}
+		o.search = newSearch(text, !o.follow)
 	}
 	o.runs = api.OutputRuns(q.Get("runs"))
 	if !slices.Contains([]api.OutputRuns{api.AllRuns, api.NewestRun, api.PreviousRun}, o.runs) {
@@ -66,7 +80,8 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 // output sends the output of containers. The lines of each container are in order. Without the parameter follow, it sends one container
 // after the other. With follow, it continues until the pod is at rest or deleted or, for the newest run, until none of the containers runs
 // again or, for the previous run, until the end of its log.
-// Parameters: container (repeatable), runs, follow, tail (lines), sinceTime (in RFC 3339), from ([api.Positions] in JSON) and uid.
+// Parameters: container (repeatable), runs, follow, tail (lines), sinceTime and untilTime (in RFC 3339), grep, from
+// ([api.Positions] in JSON) and uid.
 func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	snapshot, err := s.lookUp(r)
 	if err != nil {

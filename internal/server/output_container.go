@@ -37,7 +37,7 @@ func (c *containerOutput) send(ctx context.Context) error {
 	if resume {
 		first = max(first, from.Attempt)
 	}
-	for n := first; last < 0 || n <= last; n++ {
+	for n := first; (last < 0 || n <= last) && !c.query.search.isStopped(); n++ {
 		start, err := c.start(ctx, n, n <= existing)
 		if err != nil {
 			return err
@@ -309,6 +309,16 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from api.Position,
 		}
 		before := skip.at
 		if skip.skip(e) || e.Time.Before(c.query.since) {
+			continue
+		}
+		if !c.query.until.IsZero() && e.Time.After(c.query.until) {
+			return nil
+		}
+		if stopped := c.query.search.spend(len(e.Text)); stopped != nil {
+			stopped.Container, stopped.From = c.name, e.Time
+			return c.record(ctx, api.OutputRecord{Line: api.Line{Container: c.name, Time: e.Time, Attempt: n}, SearchStopped: stopped})
+		}
+		if !c.query.search.matches(e.Text) {
 			continue
 		}
 		r := api.OutputRecord{Line: api.Line{

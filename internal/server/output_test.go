@@ -17,6 +17,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -96,19 +97,104 @@ func TestOutputSince(t *testing.T) {
 	}
 }
 
-func TestInvalidSinceTime(t *testing.T) {
+// TestOutputSearch checks the search for a text, and the time until which lines are returned.
+func TestOutputSearch(t *testing.T) {
+	t.Parallel()
+	d, path := newLogged(t)
+	writeLog(t, path, 1, 12)
+	appendLog(t, path, "2026-01-01T00:01:00Z stderr F \xff Größe\n")
+	at := time.Date(2026, 1, 1, 0, 0, 4, 0, time.UTC)
+	two := 2
+	for name, test := range map[string]struct {
+		query  client.OutputQuery
+		lines  int // -1: all
+		expect []string
+	}{
+		"a text":           {client.OutputQuery{Text: "e 1"}, -1, append(numbered(1, 1), numbered(10, 12)...)},
+		"any case":         {client.OutputQuery{Text: "LINE 3"}, -1, numbered(3, 3)},
+		"other letters":    {client.OutputQuery{Text: "grÖSSE"}, -1, nil},
+		"other characters": {client.OutputQuery{Text: "GRÖ"}, -1, []string{"main/0 stderr: � Größe"}},
+		"since":            {client.OutputQuery{Text: "line 1", Since: at}, -1, numbered(10, 12)},
+		"after the tail":   {client.OutputQuery{Text: "line", Tail: &two}, -1, numbered(12, 12)},
+		"until":            {client.OutputQuery{Until: at}, -1, numbered(1, 4)},
+		"between":          {client.OutputQuery{Since: at, Until: at.Add(time.Second)}, -1, numbered(4, 5)},
+		"follow":           {client.OutputQuery{Text: "1", Follow: true}, 4, append(numbered(1, 1), numbered(10, 12)...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.query.SearchStopped = func(s api.SearchStopped) { t.Errorf("the search has stopped: %+v", s) }
+			got, _ := d.read(t, "web", test.query, test.lines)
+			if diff := cmp.Diff(test.expect, got); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+		})
+	}
+	// A client that continues after the line it has found gets no line twice.
+	q := client.OutputQuery{Text: "line 1", Follow: true, From: api.Positions{}}
+	for l, err := range d.client.Output(t.Context(), "web", q) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q.From.Advance(l); l.Line == "line 10" {
+			break
+		}
+	}
+	rest, _ := d.read(t, "web", q, 1)
+	if !slices.Equal(rest, numbered(11, 11)) {
+		t.Errorf("after line 10: %q", rest)
+	}
+}
+
+// TestOutputSearchStops checks that a search ends at a bound, and reports where.
+func TestOutputSearchStops(t *testing.T) {
+	for name, bound := range map[string]struct {
+		bytes int64
+		time  time.Duration
+		want  []string
+	}{
+		"bytes": {3 * int64(len("line 1")), time.Hour, numbered(1, 3)},
+		"time":  {1 << 30, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server.SetSearchBounds(t, bound.bytes, bound.time)
+			d, path := newLogged(t)
+			writeLog(t, path, 1, 6)
+			var stopped []api.SearchStopped
+			q := client.OutputQuery{Text: "line", SearchStopped: func(s api.SearchStopped) { stopped = append(stopped, s) }}
+			if got, _ := d.read(t, "web", q, -1); !slices.Equal(got, bound.want) {
+				t.Errorf("lines %q, want %q", got, bound.want)
+			}
+			from := time.Date(2026, 1, 1, 0, 0, len(bound.want)+1, 0, time.UTC)
+			if len(stopped) != 1 || stopped[0].Container != "main" || !stopped[0].From.Equal(from) ||
+				stopped[0].Bytes != int64(6*len(bound.want)) {
+				t.Errorf("%+v", stopped)
+			}
+			q.Text, stopped = "", nil
+			if got, _ := d.read(t, "web", q, -1); len(got) != 6 || stopped != nil {
+				t.Errorf("without a search: %q, %+v", got, stopped)
+			}
+		})
+	}
+}
+
+func TestInvalidOutputQuery(t *testing.T) {
 	t.Parallel()
 	d, _ := newLogged(t)
 	http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
-	r, err := http.Get("http://podstead/v1/pods/web/output?sinceTime=yesterday")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	var e api.Error
-	if err := json.NewDecoder(r.Body).Decode(&e); err != nil || r.StatusCode != 400 ||
-		e.Message != `sinceTime="yesterday": must be a time, such as 2026-01-02T15:04:05Z` {
-		t.Errorf("%s: %q, %v", r.Status, e.Message, err)
+	for query, want := range map[string]string{
+		"sinceTime=yesterday":                   `sinceTime="yesterday": must be a time, such as 2026-01-02T15:04:05Z`,
+		"untilTime=now":                         `untilTime="now": must be a time, such as 2026-01-02T15:04:05Z`,
+		"follow&untilTime=2026-01-02T15:04:05Z": "untilTime: cannot be combined with follow",
+		"grep=" + strings.Repeat("x", 1025):     "grep: must have at most 1024 bytes",
+	} {
+		r, err := http.Get("http://podstead/v1/pods/web/output?" + query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e api.Error
+		if err := json.NewDecoder(r.Body).Decode(&e); err != nil || r.StatusCode != 400 || e.Message != want {
+			t.Errorf("%s: %q, %v", r.Status, e.Message, err)
+		}
+		_ = r.Body.Close()
 	}
 }
 

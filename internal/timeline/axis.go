@@ -70,13 +70,16 @@ func (p *Picture) clock(at time.Time) string {
 	switch {
 	case p.Elapsed:
 		return elapsed(at.Sub(p.From))
-	case p.To.Sub(p.From) < time.Minute:
+	case p.To.Sub(p.From) < time.Minute && sameDay(p.From, at):
 		return at.Format("15:04:05.000")
-	case p.From.Format(time.DateOnly) == p.To.In(p.From.Location()).Format(time.DateOnly):
+	case sameDay(p.From, p.To.In(p.From.Location())) && sameDay(p.From, at):
 		return at.Format(time.TimeOnly)
 	}
 	return at.Format(time.DateTime)
 }
+
+// sameDay compares the dates of times of one location.
+func sameDay(a, b time.Time) bool { return a.Format(time.DateOnly) == b.Format(time.DateOnly) }
 
 // elapsed is a duration as text, such as 1h30m.
 func elapsed(d time.Duration) string {

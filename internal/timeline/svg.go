@@ -63,24 +63,29 @@ type label struct {
 func SVG(pictures []Picture) []byte { return svg(pictures, "", false) }
 
 // Inline draws a picture as an element of a page that has [Style] in its own style sheet. Each element for what happened has its first and
-// last time in milliseconds since 1970 in data-from and data-to, and its lane, if it is in one, in data-lane.
+// last time in milliseconds since 1970 in data-from and data-to, and its lane, if it is in one, in data-lane. The document has the ends of
+// its axis: the times in data-begin and data-end, the places in data-left and data-right.
 func Inline(p Picture) []byte { return svg([]Picture{p}, "", true) }
 
 // svg draws a document. Its IDs begin with a prefix, so that one page can have several documents.
 func svg(pictures []Picture, prefix string, inline bool) []byte {
 	var titles, descriptions []string
 	var body strings.Builder
-	height := 0.0
+	height, axis := 0.0, ""
 	for i := range pictures {
 		d := draw(&pictures[i], prefix, inline)
 		fmt.Fprintf(&body, "<g transform=\"translate(0 %s)\">\n%s</g>\n", px(height), d.b.String())
 		height += d.height()
+		if inline {
+			axis = fmt.Sprintf(" data-begin=\"%d\" data-end=\"%d\" data-left=\"%s\" data-right=\"%s\"",
+				d.From.UnixMilli(), d.To.UnixMilli(), px(d.left), px(plotRight))
+		}
 		titles = append(titles, pictures[i].Title)
 		descriptions = append(descriptions, d.description())
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" class="tl" viewBox="0 0 %[1]s %[2]s" width="%[1]s" height="%[2]s" role="img" `+
-		"aria-labelledby=\"%[3]stitle %[3]sdesc\">\n", px(width), px(height), prefix)
+		"aria-labelledby=\"%[3]stitle %[3]sdesc\"%[4]s>\n", px(width), px(height), prefix, axis)
 	fmt.Fprintf(&b, "<title id=\"%stitle\">Timeline of %s</title>\n", prefix, escape(strings.Join(titles, ", ")))
 	fmt.Fprintf(&b, "<desc id=\"%sdesc\">%s</desc>\n", prefix, escape(strings.Join(descriptions, " ")))
 	if !inline {

@@ -24,6 +24,21 @@ type Picture struct {
 	Marks   []Mark
 }
 
+// Zoom returns the part of a picture between two times. What reaches into it keeps its start and its end.
+func (p Picture) Zoom(from, to time.Time) Picture {
+	p.From, p.To = from.In(p.From.Location()), to.In(p.From.Location())
+	outside := func(s Span) bool { return s.To.Before(from) || s.From.After(to) }
+	p.Marks = slices.DeleteFunc(slices.Clone(p.Marks), func(m Mark) bool { return outside(Span{m.At, m.At}) })
+	p.Lanes = slices.Clone(p.Lanes)
+	for i := range p.Lanes {
+		l := &p.Lanes[i]
+		l.Bars = slices.DeleteFunc(slices.Clone(l.Bars), func(b Bar) bool { return outside(b.Span) })
+		l.Gaps = slices.DeleteFunc(slices.Clone(l.Gaps), func(g Gap) bool { return outside(g.Span) })
+		l.Ticks = slices.DeleteFunc(slices.Clone(l.Ticks), func(t Tick) bool { return outside(Span{t.At, t.At}) })
+	}
+	return p
+}
+
 // Span is a time.
 type Span struct{ From, To time.Time }
 

@@ -265,6 +265,37 @@ func TestMerged(t *testing.T) {
 	}
 }
 
+// TestZoom checks the part of a picture: what is outside is not counted, and what reaches into it keeps its times, also those of other
+// days.
+func TestZoom(t *testing.T) {
+	bar := func(from, to float64) timeline.Bar {
+		return timeline.Bar{Span: span(from, to), Outcome: timeline.Failed, Text: "exited"}
+	}
+	p := timeline.Picture{
+		Title: "p", From: at(0), To: at(3000),
+		Marks: []timeline.Mark{{At: at(5), Kind: timeline.Update}, {At: at(1505), Kind: timeline.Update}},
+		Lanes: []timeline.Lane{{
+			Name: "app", Bars: []timeline.Bar{bar(0, 10), bar(20, 1505), bar(1506, 1507), bar(1600, 1700)},
+			Gaps:  []timeline.Gap{{Span: span(10, 20), Kind: timeline.BackOff}, {Span: span(1505, 1506), Kind: timeline.BackOff}},
+			Ticks: []timeline.Tick{{At: at(7), Kind: timeline.ProbeFailed}, {At: at(1506), Kind: timeline.ProbeFailed}},
+		}},
+	}
+	zoomed := p.Zoom(at(1500), at(1510))
+	text := string(timeline.Inline(zoomed))
+	for _, want := range []string{
+		"Container app: 2 runs, 2 failed.", "1 probe failure, 1 update.", fmt.Sprintf(`data-begin="%d"`, at(1500).UnixMilli()),
+		fmt.Sprintf(`data-end="%d"`, at(1510).UnixMilli()), `data-left="90" data-right="1176"`,
+		"2026-05-04 22:50:00 to 23:35:00 (24h45m), exited",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if len(p.Lanes[0].Bars) != 4 || len(p.Marks) != 2 {
+		t.Errorf("the picture has changed: %+v", p)
+	}
+}
+
 // TestAxis checks the labels of axes.
 func TestAxis(t *testing.T) {
 	zone := time.FixedZone("east", 2*60*60)

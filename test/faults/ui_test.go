@@ -37,15 +37,15 @@ func probe(script string) string {
 	return fmt.Sprintf("readinessProbe = { exec = { command = [\"sh\", \"-c\", %q] }, periodSeconds = 1 }\n", script)
 }
 
-// ui starts podstead ui and returns its URL.
-func (f *fixture) ui(args ...string) string {
+// ui starts podstead ui in a network and returns its URL.
+func (f *fixture) ui(network *browser.Network, args ...string) string {
 	f.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(f.Context())) // the test takes longer than a command may
 	cmd := f.Command(ctx, append([]string{"ui"}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	f.Check(err)
-	f.Check(cmd.Start())
+	f.Check(network.Do(cmd.Start))
 	f.Cleanup(func() {
 		cancel()
 		_ = cmd.Wait()
@@ -62,11 +62,12 @@ func TestPage(t *testing.T) {
 	for name, text := range uiPods {
 		f.MustCreate(name, text)
 	}
-	address, err := url.Parse(f.ui())
+	network := browser.NewNetwork(t)
+	address, err := url.Parse(f.ui(network))
 	f.Check(err)
 	site := "http://" + address.Host
 	profile := t.TempDir()
-	b := browser.New(t, profile)
+	b := browser.New(t, network, profile, "--host-resolver-rules=MAP "+rebound+" 127.0.0.1")
 	p := b.Open(address.String())
 	axe := f.axe()
 	picture := func(name string) {
@@ -101,21 +102,39 @@ func TestPage(t *testing.T) {
 	p.Await("document.querySelector('.headline')?.innerText.includes('exited with code 3')")
 	p.Await("document.querySelector('.exit pre')?.innerText.includes('<img src=x onerror=alert(1)>')")
 	p.Await("document.querySelectorAll('.chain li').length > 1")
+	// The page remembers what the pod uses.
+	p.Await("document.querySelectorAll('.plot figcaption')[1]?.innerText.startsWith('Memory: ')")
 	// A click on a bar shows its events.
 	p.Await("document.querySelector('.timeline path[data-lane=crasher]')")
 	p.Await(`(document.querySelector('.timeline path[data-lane=crasher][fill="url(#failed)"], .timeline path.n-failed')` +
 		`.dispatchEvent(new MouseEvent('click', { bubbles: true })), document.querySelector('.chosen .chain')?.innerText.includes('exit'))`)
 	p.Await("document.querySelector('.timeline .selected')")
+	p.Await("document.querySelector('.nearby pre')?.innerText.includes('<img src=x onerror=alert(1)>')") // the log lines around it
 	// It stays selected in the next picture.
 	p.Await("(window.before = document.querySelector('.timeline svg')) && (window.range = document.querySelector('select'))")
 	p.Await("(range.value = '24h', range.dispatchEvent(new Event('change')))")
 	p.Await("document.querySelector('.timeline svg') !== before && document.querySelector('.timeline .selected')")
+	zoom(p)
 	p.Size(1280, 1700, "light")
 	picture("pod-light")
+	p.Key("0")
 	p.Size(1280, 1700, "dark")
 	picture("pod-dark")
 	p.Size(390, 844, "light")
 	picture("pod-phone")
+	p.Size(1280, 1700, "light")
+	p.Go(site + "/#/pod/web")
+	p.Await("document.querySelectorAll('.plot figcaption')[0]?.innerText.match(/^CPU: [0-9]+m now/)")
+	p.Await("document.querySelectorAll('.plot .line')[1].getAttribute('d').split('L').length > 3")
+	p.Await("document.querySelector('.strip')?.ariaLabel.match(/: [0-9]+ Success/)")
+	p.Await("document.querySelectorAll('.strip i').length > 1 || (document.dispatchEvent(new Event('visibilitychange')), false)")
+	p.Await("document.querySelectorAll('.plot .line')[1].getAttribute('d').split('L').length > 3") // also after that
+	p.Await("!/NaN|undefined/.test(document.body.innerText)")
+	picture("web-light")
+	p.Size(390, 844, "dark")
+	p.Await("document.querySelector('.plot').scrollIntoView() ?? true")
+	picture("web-phone")
+	p.Size(390, 844, "light")
 	p.Go(site + "/#/")
 	p.Await(row("crash"))
 	picture("pods-phone")
@@ -137,6 +156,8 @@ func TestPage(t *testing.T) {
 		p.Key(string(key))
 	}
 	p.Await("[...document.querySelectorAll('.log > div:not([hidden])')].map((e) => e.querySelector('.text').innerText).join() === 'done'")
+
+	searchPast(p, site, picture)
 
 	p.Go(site + "/#/host")
 	p.Await("document.querySelectorAll('meter').length === 2 && document.querySelector('main').innerText.includes('Image layers')")
@@ -170,9 +191,10 @@ func TestPage(t *testing.T) {
 		}
 	}
 	p.Await(`fetch("/api/alive", {headers: {"Podstead-Key": localStorage.getItem("podstead-key")}}).then((r) => r.ok)`)
-	attack(t, b, address.Host)
+	p.Await("!document.querySelector('.actions button')")
+	f.change(t, network, b, axe)
 	// The read-only socket has all but the disk usage.
-	reading := b.Open(f.ui("--socket", filepath.Join(f.RunDir(), "podstead-ro.sock")))
+	reading := b.Open(f.ui(network, "--socket", filepath.Join(f.RunDir(), "podstead-ro.sock")))
 	reading.Await(row("web") + "?.innerText.includes('iB')")
 	reading.Go(reading.URL("/#/pod/crash"))
 	reading.Await("document.querySelector('.exit pre')?.innerText.includes('starting')")
@@ -183,6 +205,135 @@ func TestPage(t *testing.T) {
 	for name := range uiPods {
 		f.MustRun("delete", name, "--force")
 	}
+}
+
+// zoom zooms the timeline with fingers, the wheel and keys, and leaves it zoomed.
+func zoom(p *browser.Page) {
+	const length = "(([svg]) => svg.dataset.end - svg.dataset.begin)(document.querySelectorAll('.timeline svg'))"
+	const select24 = "(([range]) => (range.value = '24h', range.dispatchEvent(new Event('change'))))(document.querySelectorAll('select'))"
+	shorter := func() {
+		p.Await(length + " < .8 * window.whole")
+		p.Await("document.querySelector('.timeline .selected')")
+		p.Await("(([all]) => (all.click(), true))(document.querySelectorAll('[aria-label=\"Show all of the timeline\"]'))")
+		p.Await(length + " >= window.whole")
+	}
+	p.Await(select24)
+	p.Await("(window.whole = " + length + ") > 0")
+	p.Await("(document.querySelector('.timeline .selected').scrollIntoView({ block: 'center' }), true)")
+	var at struct{ X, Y float64 }
+	p.Value("(({ left, top, width, height }) => ({ x: left + width / 2, y: top + height / 2 }))"+
+		"(document.querySelector('.timeline .selected').getBoundingClientRect())", &at)
+	points := func(distance float64) []map[string]float64 {
+		return []map[string]float64{{"x": at.X - distance, "y": at.Y}, {"x": at.X + distance, "y": at.Y}}
+	}
+	p.Call("Input.dispatchTouchEvent", map[string]any{"type": "touchStart", "touchPoints": points(40)})
+	p.Call("Input.dispatchTouchEvent", map[string]any{"type": "touchMove", "touchPoints": points(80)})
+	p.Await("document.querySelector('.timeline svg').style.transform.startsWith('matrix')") // until the next picture
+	p.Call("Input.dispatchTouchEvent", map[string]any{"type": "touchEnd", "touchPoints": []string{}})
+	shorter()
+	wheel := map[string]any{"type": "mouseWheel", "x": at.X, "y": at.Y, "deltaX": 0, "deltaY": -200}
+	p.Await("(document.activeElement.blur(), window.scroll = scrollY, true)")
+	p.Call("Input.dispatchMouseEvent", wheel) // without the focus, it scrolls the page
+	p.Await("scrollY < window.scroll && " + length + " >= window.whole")
+	p.Await("(scrollTo(0, window.scroll), scrollY === window.scroll)")
+	p.Await("(document.querySelector('.timeline').focus({ preventScroll: true }), document.activeElement.className === 'timeline')")
+	p.Call("Input.dispatchMouseEvent", wheel)
+	p.Await("scrollY === window.scroll")
+	shorter()
+	p.Await("(document.querySelector('.timeline').focus(), document.activeElement.className === 'timeline')")
+	p.Key("+")
+	p.Key("+")
+	shorter()
+	p.Await("(document.querySelector('.timeline').focus(), document.activeElement.className === 'timeline')")
+	p.Key("+")
+	p.Await(length + " < .8 * window.whole")
+	p.Await("(window.begin = document.querySelector('.timeline svg').dataset.begin) > 0")
+	p.Call("Input.dispatchKeyEvent", map[string]any{"type": "rawKeyDown", "key": "ArrowRight", "modifiers": 8}) // with Shift
+	p.Await("document.querySelector('.timeline svg').dataset.begin > window.begin")
+	p.Key("-")
+	p.Await(length + " >= window.whole")
+	p.Key("+")
+	p.Await(length + " < .8 * window.whole")
+}
+
+// searchPast searches in the logs of all runs, and returns to the new lines.
+func searchPast(p *browser.Page, site string, picture func(string)) {
+	p.Go(site + "/#/logs?pod=web")
+	p.Await("document.querySelector('.log')?.innerText.includes('request')")
+	p.Key("/")
+	for _, key := range "REQUEST 1 <" {
+		p.Key(string(key))
+	}
+	p.Key("Enter")
+	// The pod was stopped and started: both runs have the line.
+	p.Await("document.querySelector('.bar .note').innerText === '2 lines with “REQUEST 1 <”'")
+	p.Await("[...document.querySelectorAll('.log .text')].map((e) => e.innerText).join() === 'request 1 <b>bold</b>,request 1 <b>bold</b>'")
+	p.Await("document.querySelector('.command code').innerText === \"podstead logs web --grep 'REQUEST 1 <'\"")
+	picture("search-light")
+	p.Await("[...document.querySelectorAll('.logs button')].find((e) => e.innerText === 'Show new lines').click() ?? true")
+	p.Await("(([filter]) => { filter.value = ''; filter.dispatchEvent(new Event('input')); return true; })" +
+		"(document.querySelectorAll('input[type=search]'))")
+	p.Await("document.querySelectorAll('.log > div:not([hidden])').length > 10")
+}
+
+// change stops, starts and restarts a pod in a page that may do so, and attacks that page.
+func (f *fixture) change(t *testing.T, network *browser.Network, b *browser.Browser, axe string) {
+	address, err := url.Parse(f.ui(network, "--allow-actions"))
+	f.Check(err)
+	p := b.Open(address.String())
+	p.Size(1280, 900, "light")
+	p.Await("document.querySelector('tbody a') && !location.href.includes('token')")
+	p.Go(p.URL("/#/pod/web"))
+	button := func(place, text string) string {
+		return fmt.Sprintf("[...document.querySelectorAll('%s button')].find((e) => e.innerText === '%s')", place, text)
+	}
+	ask := func(text string) {
+		p.Await(button(".actions", text))
+		p.Await("(([b]) => (b.focus(), document.activeElement === b))([" + button(".actions", text) + "])")
+		p.Key("Enter")
+		p.Await("document.querySelector('dialog')?.open && document.activeElement.innerText === 'Cancel'")
+	}
+	// Without a confirmation, nothing happens.
+	ask("Stop")
+	p.Await("document.querySelector('dialog code').innerText === 'podstead stop web'")
+	p.Picture(filepath.Join(f.Repository, ".cache", "ui", "action-light.png"))
+	checkAccess(t, p, axe, "action")
+	p.Key("1") // keys of the page behind it do nothing
+	p.Key("Escape")
+	p.Await("!document.querySelector('dialog') && location.hash === '#/pod/web' && document.activeElement.innerText === 'Stop'")
+	for _, action := range []struct{ name, command, state string }{
+		{"Stop", "stopping", "Stopped"}, {"Start", "starting", "Ready"}, {"Restart", "restarting", "Ready"},
+	} {
+		ask(action.name)
+		p.Await("(" + button("dialog", action.name) + ".click(), true)")
+		p.Await("!document.querySelector('dialog')")
+		p.Await("document.querySelector('main [role=status]').innerText === 'Pod web is " + action.command + ".'")
+		p.Await("document.querySelector('h1 .pill').innerText === '" + action.state + "'")
+	}
+	// An error is shown, and the dialog stays.
+	ask("Restart")
+	f.MustRun("delete", "web", "--force")
+	p.Await("(" + button("dialog", "Restart") + ".click(), true)")
+	p.Await("document.querySelector('dialog [role=alert]').innerText.includes('no such pod')")
+	p.Key("Escape")
+	p.Await("!document.querySelector('dialog')")
+	f.MustCreate("web", uiPods["web"])
+	p.Await("document.querySelector('.actions button')")
+	var pod struct{ Name, UID string }
+	p.Value("fetch('/api/pod?name=web', {headers: {'Podstead-Key': localStorage.getItem('podstead-key')}}).then((r) => r.json())"+
+		".then(({ pod, uid }) => ({ name: pod, uid }))", &pod)
+	body := fmt.Sprintf(`{"name": %q, "uid": %q}`, pod.Name, pod.UID)
+	requests := func() int { return strings.Count(f.MustRun("events", "web"), "requested by podstead ui") }
+	before := requests()
+	if before < 3 {
+		t.Errorf("the events have %d requests of the page", before)
+	}
+	attack(t, network, b, address.Host, body)
+	rebind(t, b, address.Host, strings.TrimPrefix(address.Fragment, "token="))
+	if after := requests(); after != before {
+		t.Errorf("other pages have changed the pod: %d requests, want %d", after, before)
+	}
+	p.Close()
 }
 
 // links opens addresses of no view and of no pod, and a view whose sections do not change.
@@ -252,9 +403,10 @@ func checkAccess(t *testing.T, p *browser.Page, axe, view string) {
 }
 
 // attack opens a page of another origin, at the same address and by a name of it, in the browser that has the cookie and the key.
-func attack(t *testing.T, b *browser.Browser, host string) {
+// The target is the body of a request that would change a pod.
+func attack(t *testing.T, network *browser.Network, b *browser.Browser, host, target string) {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l, err := network.Listen(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,6 +430,12 @@ func attack(t *testing.T, b *browser.Browser, host string) {
 		p.Await(fmt.Sprintf(`fetch("http://%s/api/pods", {credentials: "include"}).then(() => false, () => true)`, host))
 		p.Await(fmt.Sprintf(
 			`fetch("http://%s/api/pods", {credentials: "include", headers: {"Podstead-Key": "x"}}).then(() => false, () => true)`, host))
+		p.Await(fmt.Sprintf(`new Promise((done) => { const socket = new WebSocket("ws://%s/api/pods"); `+
+			`socket.onopen = () => done(false); socket.onerror = () => done(true); })`, host))
+		for _, action := range []string{"stop", "restart"} { // no-cors: it is sent, and the page cannot read the answer
+			p.Await(fmt.Sprintf(`fetch("http://%s/api/%s", {method: "POST", mode: "no-cors", credentials: "include", body: %q}).then(() => true)`,
+				host, action, target))
+		}
 		p.Await(fmt.Sprintf(`(window.frame = document.createElement("iframe"), frame.src = "http://%s/", document.body.append(frame), true)`,
 			host))
 		p.AwaitProblem("frame-ancestors")
@@ -289,13 +447,14 @@ func attack(t *testing.T, b *browser.Browser, host string) {
 	if len(cookies) == 0 {
 		t.Error("the browser has sent the cookie to no other port")
 	}
+	client := &http.Client{Transport: &http.Transport{DialContext: network.Dial, DisableKeepAlives: true}}
 	for _, cookie := range cookies {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+"/api/host", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Header.Set("Cookie", cookie)
-		answer, err := http.DefaultClient.Do(r)
+		answer, err := client.Do(r)
 		if err != nil {
 			t.Fatal(err)
 		}

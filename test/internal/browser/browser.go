@@ -52,8 +52,8 @@ type message struct {
 	} `json:"error,omitempty"`
 }
 
-// New starts a browser, with a profile in dir, that ends with the test.
-func New(t testing.TB, dir string) *Browser {
+// New starts a browser in a network, with a profile in dir and more arguments, that ends with the test.
+func New(t testing.TB, network *Network, dir string, args ...string) *Browser {
 	t.Helper()
 	toRead, toWrite, err := os.Pipe()
 	if err != nil {
@@ -64,9 +64,11 @@ func New(t testing.TB, dir string) *Browser {
 		t.Fatal(err)
 	}
 	// The cleanup ends it: the context of the test ends before.
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Program, "--headless=new", "--no-sandbox", "--disable-gpu",
-		"--disable-dev-shm-usage", "--no-first-run", "--disable-extensions", "--disable-background-networking",
-		"--disable-component-update", "--remote-debugging-pipe", "--user-data-dir="+filepath.Join(dir, "profile"), "about:blank")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), Program, append([]string{
+		"--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
+		"--disable-background-networking", "--disable-component-update", "--no-proxy-server", "--remote-debugging-pipe",
+		"--user-data-dir=" + filepath.Join(dir, "profile"), "about:blank",
+	}, args...)...)
 	stderr, err := os.Create(filepath.Join(dir, "stderr"))
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +77,7 @@ func New(t testing.TB, dir string) *Browser {
 	cmd.Env = append(os.Environ(), "HOME="+dir, "TMPDIR="+dir, "XDG_CONFIG_HOME="+dir, "XDG_CACHE_HOME="+dir)
 	cmd.ExtraFiles = []*os.File{toRead, fromWrite}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it has processes of its own
-	if err := cmd.Start(); err != nil {
+	if err := network.Do(cmd.Start); err != nil {
 		t.Fatalf("%v: run .ci/deps faults first", err)
 	}
 	_, _ = toRead.Close(), fromWrite.Close()
@@ -312,6 +314,14 @@ func (p *Page) Eval(expression string, out any) error {
 	return json.Unmarshal(r.Result.Value, out)
 }
 
+// Value evaluates an expression.
+func (p *Page) Value(expression string, out any) {
+	p.b.t.Helper()
+	if err := p.Eval(expression, out); err != nil {
+		p.b.t.Fatal(err)
+	}
+}
+
 // Await waits until an expression is true.
 func (p *Page) Await(expression string) {
 	p.b.t.Helper()
@@ -345,11 +355,16 @@ func (p *Page) Size(width, height int, scheme string) {
 func (p *Page) Key(key string) {
 	p.b.t.Helper()
 	down := map[string]any{"type": "rawKeyDown", "key": key}
-	if len(key) == 1 {
+	code := map[string]int{"Enter": 13, "Escape": 27}[key] // the browser acts on those by their code
+	switch {
+	case len(key) == 1:
 		down["type"], down["text"] = "keyDown", key
+	case key == "Enter":
+		down["type"], down["text"] = "keyDown", "\r"
 	}
+	down["windowsVirtualKeyCode"] = code
 	p.Call("Input.dispatchKeyEvent", down)
-	p.Call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key})
+	p.Call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "windowsVirtualKeyCode": code})
 }
 
 // Picture writes a picture of the page to a PNG file.

@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
+	"github.com/podstead/podstead/internal/view"
 )
 
 const (
@@ -31,7 +32,7 @@ type LogDaemon interface {
 	Connect(ctx context.Context) error
 }
 
-// LogOptions are the options of [Logs]. All are required.
+// LogOptions are the options of [Logs]. All are required, but SearchStopped only for a search that does not follow.
 type LogOptions struct {
 	Daemon LogDaemon
 	Pods   []api.Pod
@@ -42,6 +43,8 @@ type LogOptions struct {
 	// Skipped is called before the line that follows lines which were removed before they could be read: the log was rotated faster than it
 	// was printed. With Follow, it must be safe for concurrent use.
 	Skipped func(pod, container string, s api.Skipped)
+	// SearchStopped is called after the last line of a pod whose search has reached a bound.
+	SearchStopped func(pod string, s api.SearchStopped)
 	// Reconnected is called after the connection to the logDaemon was lost. It must be safe for concurrent use.
 	Reconnected func()
 }
@@ -49,6 +52,12 @@ type LogOptions struct {
 // SkippedNotice reports lines that were removed before they could be shown.
 func SkippedNotice(pod, container string, s api.Skipped) string {
 	return fmt.Sprintf("%s/%s: %v were removed by log rotation before they could be shown", pod, container, s)
+}
+
+// SearchStoppedNotice reports that a search has reached a bound, and how to continue it.
+func SearchStoppedNotice(pod string, s api.SearchStopped) string {
+	return fmt.Sprintf("%s/%s: the search stopped after %s (%.0fs), later lines are not searched; continue with --since-time %s",
+		pod, s.Container, view.Size(s.Bytes), s.Seconds, s.From.Format(time.RFC3339Nano))
 }
 
 // WriteLine writes a line of a log as its container wrote it, to the stream to which it did.
@@ -76,6 +85,7 @@ func Logs(ctx context.Context, o LogOptions) error {
 		q.UID = o.Pods[i].Metadata.UID
 		name := o.Pods[i].Metadata.Name
 		q.Skipped = func(container string, s api.Skipped) { o.Skipped(name, container, s) }
+		q.SearchStopped = func(s api.SearchStopped) { o.SearchStopped(name, s) }
 		pods.Go(func() error {
 			if ctx.Err() != nil {
 				return nil // another pod has failed

@@ -44,6 +44,10 @@ func (d *logDaemon) Output(_ context.Context, _ string, q client.OutputQuery) it
 	d.queries = append(d.queries, q)
 	return func(yield func(api.Line, error) bool) {
 		for _, text := range a.lines {
+			if text == "stopped" {
+				q.SearchStopped(api.SearchStopped{Container: "app", Bytes: 256 << 20, Seconds: 3.4, From: time.Unix(1e9, 0).UTC()})
+				continue
+			}
 			if text == "skipped" {
 				q.Skipped("app", api.Skipped{Lines: 7})
 				continue
@@ -76,6 +80,7 @@ func printed(t *testing.T, d *logDaemon, q client.OutputQuery, pods ...api.Pod) 
 			}
 			return nil
 		},
+		SearchStopped: func(pod string, s api.SearchStopped) { lines = append(lines, SearchStoppedNotice(pod, s)) },
 		Skipped: func(pod, container string, s api.Skipped) {
 			lines = append(lines, fmt.Sprintf("%s/%s skipped %d", pod, container, s.Lines))
 		},
@@ -103,6 +108,12 @@ func TestLogs(t *testing.T) {
 		},
 		"skipped lines": {
 			answers: []answer{{lines: []string{"1", "skipped", "9"}}}, want: []string{"a 1", "a/app skipped 7", "a 9"}, connections: 1,
+		},
+		"a search that reaches a bound": {
+			answers: []answer{{lines: []string{"1", "stopped"}}}, once: true, connections: 1, want: []string{
+				"a 1", "a/app: the search stopped after 256Mi (3s), later lines are not searched; " +
+					"continue with --since-time 2001-09-09T01:46:40Z",
+			},
 		},
 		"a lost connection": {
 			answers: []answer{{[]string{"1"}, errEOF, 0}, {lines: []string{"2"}}}, want: []string{"a 1", "a 2"}, connections: 2,

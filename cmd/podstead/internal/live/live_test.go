@@ -89,6 +89,7 @@ func TestFirstList(t *testing.T) {
 		"GET /v1/why":   sends(api.ExplanationList{}),
 		"GET /v1/stats": sends(api.StatsSummary{}),
 	}))
+	s.failure = 10 * time.Millisecond
 	var got []string
 	complete := errors.New("the list is complete")
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -193,7 +194,7 @@ func TestMeasurer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &slowDaemon{begun: time.Now()}
-		m := measurer{daemon: d, lock: make(chan struct{}, 1)}
+		m := measurer{daemon: d, rest: minRest, lock: make(chan struct{}, 1)}
 		changed := time.Now()
 		measure := func() *measurement {
 			got, err := m.measure(t.Context(), changed, time.Now())

@@ -103,7 +103,7 @@ func (m *member) follow(ctx context.Context, tail int) error {
 	return follow.Logs(ctx, follow.LogOptions{
 		Daemon: following{m.client}, Pods: []api.Pod{p}, Query: client.OutputQuery{Follow: true, Tail: &tail},
 		Line: func(_ string, l api.Line) error {
-			return m.send(ctx, Line{m.pod, l.Container, l.Stream, l.Time, lineText(&l)})
+			return m.send(ctx, LineOf(m.pod, &l))
 		},
 		Skipped: func(pod, container string, skipped api.Skipped) {
 			m.note(ctx, follow.SkippedNotice(pod, container, skipped))
@@ -114,7 +114,7 @@ func (m *member) follow(ctx context.Context, tail int) error {
 
 // find returns the pod. While the daemon is unavailable, it waits.
 func (m *member) find(ctx context.Context) (p api.Pod, err error) {
-	if err := mayExist(m.pod); err != nil {
+	if err := MayExist(m.pod); err != nil {
 		return p, err
 	}
 	for noted := false; ; noted = true {
@@ -128,6 +128,11 @@ func (m *member) find(ctx context.Context) (p api.Pod, err error) {
 			return p, err
 		}
 	}
+}
+
+// LineOf returns a line of a pod for people, see [Line].
+func LineOf(pod string, l *api.Line) Line {
+	return Line{pod, l.Container, l.Stream, l.Time, lineText(l)}
 }
 
 // lineText returns a line of a log: cut, and with escaped hidden characters.

@@ -27,6 +27,7 @@ type measurer struct {
 		WhyAll(ctx context.Context, lines int) (api.ExplanationList, error)
 		Stats(ctx context.Context, pods ...string) (api.StatsSummary, error)
 	}
+	rest time.Duration // the least one
 	lock chan struct{} // of the fields below
 	last measurement
 	next time.Time // the earliest start of the next measurement
@@ -49,7 +50,7 @@ func (m *measurer) measure(ctx context.Context, changed, now time.Time) (*measur
 		return nil, context.Cause(ctx)
 	}
 	begun := time.Now()
-	defer func() { m.next = time.Now().Add(max(restFactor*time.Since(begun), minRest)) }()
+	defer func() { m.next = time.Now().Add(max(restFactor*time.Since(begun), m.rest)) }()
 	stats, err := m.daemon.Stats(ctx)
 	if err != nil {
 		return nil, err

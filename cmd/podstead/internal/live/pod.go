@@ -58,7 +58,7 @@ func (s *Source) Pod(ctx context.Context, name string, zone *time.Location) (*De
 
 // Explain returns why a pod is in its state, and its newest events, without the values of its secrets.
 func (s *Source) Explain(ctx context.Context, name string) (*api.Explanation, []api.Event, error) {
-	if err := mayExist(name); err != nil {
+	if err := MayExist(name); err != nil {
 		return nil, nil, err
 	}
 	e, err := s.client.Why(ctx, name, evidenceLines)
@@ -131,8 +131,8 @@ func (s *Source) exit(ctx context.Context, e *api.Explanation, c *api.ExplainedC
 	return x
 }
 
-// mayExist returns an error for texts that are no part of a path. Other texts, such as the name of a file that was refused, are requested.
-func mayExist(name string) error {
+// MayExist returns an error for texts that are no part of a path. Other texts, such as the name of a file that was refused, are requested.
+func MayExist(name string) error {
 	if name == "" || name == "." || name == ".." {
 		return &api.Error{Status: http.StatusNotFound, Reason: api.ReasonNotFound, Message: fmt.Sprintf("no such pod %q", name)}
 	}

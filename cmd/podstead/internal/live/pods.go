@@ -118,11 +118,13 @@ type Failed struct {
 type Source struct {
 	client *client.Client
 	rounds measurer
+	// failure is [failureInterval], unless a test changes it.
+	failure time.Duration
 }
 
 // New returns a source. The client must start no daemon.
 func New(c *client.Client) *Source {
-	return &Source{client: c, rounds: measurer{daemon: c, lock: make(chan struct{}, 1)}}
+	return &Source{client: c, rounds: measurer{daemon: c, rest: minRest, lock: make(chan struct{}, 1)}, failure: failureInterval}
 }
 
 // Pods calls show with a [List] when all pods are known, and after changes, at least every few seconds. It calls it with [Lost] or [Failed]
@@ -147,7 +149,7 @@ func (s *Source) Pods(ctx context.Context, zone *time.Location, show func(any) e
 			if err := show(Failed{err.Error()}); err != nil {
 				return err
 			}
-			if !pause(ctx, failureInterval) {
+			if !pause(ctx, s.failure) {
 				return context.Cause(ctx)
 			}
 		}

@@ -10,5 +10,6 @@
 //     the storage of its origin, makes a cookie that another port has received useless;
 //   - Host must be the address of the server, so that a site whose name was made to resolve to it (DNS rebinding) gets nothing;
 //   - Origin, if there is one, must be that of the page, and the exchange of the token requires it;
+//   - requests that change something are POST requests, for which Origin is required, and exist only after [Server.AllowActions];
 //   - the content security policy allows files of this server only, and no markup from texts (Trusted Types).
 package ui

@@ -28,11 +28,14 @@ type site struct {
 }
 
 // newSite serves the page until the end of the test.
-func newSite(t *testing.T, c *client.Client) *site {
+func newSite(t *testing.T, c *client.Client, change ...func(*Server)) *site {
 	t.Helper()
 	s, err := Listen(t.Context(), c, netip.MustParseAddrPort("127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, c := range change {
+		c(s)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
@@ -44,6 +47,13 @@ func newSite(t *testing.T, c *client.Client) *site {
 		}
 	})
 	return &site{s, t, s.listen.Addr().String()}
+}
+
+// requests returns the number of requests in progress.
+func (s *site) requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
 }
 
 // request returns a request of the page, to which changes are made.
@@ -128,7 +138,7 @@ func TestAccess(t *testing.T) {
 		"another local origin":    {path: "/api/alive", change: with("Origin", "http://127.0.0.1:1"), want: http.StatusForbidden},
 		"the null origin":         {path: "/api/alive", change: with("Origin", "null"), want: http.StatusForbidden},
 		"the origin with https":   {path: "/api/alive", change: with("Origin", "https://"+s.host), want: http.StatusForbidden},
-		"another method":          {method: http.MethodPost, path: "/api/pods", want: http.StatusMethodNotAllowed},
+		"another method":          {method: http.MethodPost, path: "/api/pods", want: http.StatusNotFound},
 		"the token":               {method: http.MethodPost, path: "/enter", body: token, want: http.StatusOK},
 		"the token by GET":        {path: "/enter?token=" + s.guard.token, want: http.StatusNotFound},
 		"the token of another site": {
@@ -266,7 +276,7 @@ func TestIdle(t *testing.T) {
 // TestSlowBody checks that a client whose body does not arrive is disconnected, and that only the page keeps its connection.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, noClient())
+	s := newSite(t, noClient(), func(s *Server) { s.header = 500 * time.Millisecond })
 	for path, method := range map[string]string{"/": http.MethodGet, "/api/pods": http.MethodGet, "/enter": http.MethodPost} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
@@ -285,11 +295,12 @@ func TestSlowBody(t *testing.T) {
 			}
 		})
 	}
+	patient := newSite(t, noClient())
 	for _, test := range []struct {
 		change func(*http.Request)
 		closed bool
 	}{{func(*http.Request) {}, false}, {without(keyHeader), true}} {
-		answer, err := http.DefaultClient.Do(s.request(http.MethodGet, "/", "", test.change))
+		answer, err := http.DefaultClient.Do(patient.request(http.MethodGet, "/", "", test.change))
 		if err != nil {
 			t.Fatal(err)
 		}

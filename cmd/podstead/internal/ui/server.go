@@ -47,8 +47,13 @@ type Server struct {
 	guard  *guard
 	listen net.Listener
 	mux    *http.ServeMux
-	idle   time.Duration
 	source *live.Source
+	// actions reports that the page may change pods.
+	actions bool
+	// searching has a value while a search is in progress.
+	searching chan struct{}
+	// These are [IdleTimeout] and [headerTimeout], unless a test changes them.
+	idle, header time.Duration
 
 	mu   sync.Mutex
 	open int       // requests with the key in progress
@@ -70,7 +75,8 @@ func Listen(ctx context.Context, c *client.Client, address netip.AddrPort) (*Ser
 
 func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server {
 	s := &Server{
-		client: c, source: live.New(c), guard: newGuard(address), listen: l, mux: http.NewServeMux(), idle: IdleTimeout, seen: time.Now(),
+		client: c, source: live.New(c), guard: newGuard(address), listen: l, mux: http.NewServeMux(), searching: make(chan struct{}, 1),
+		idle: IdleTimeout, header: headerTimeout, seen: time.Now(),
 	}
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
@@ -79,8 +85,10 @@ func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server
 	s.mux.Handle("GET /", http.FileServerFS(files))
 	s.mux.HandleFunc("GET /timeline.css", style)
 	s.mux.HandleFunc("POST /enter", s.guard.enter)
+	s.mux.HandleFunc("POST /api/", http.NotFound)
 	for path, handle := range map[string]http.HandlerFunc{
-		"/api/pods": s.pods, "/api/pod": s.pod, "/api/timeline": s.timeline, "/api/logs": s.logs, "/api/host": s.host, "/api/alive": alive,
+		"/api/pods": s.pods, "/api/pod": s.pod, "/api/timeline": s.timeline, "/api/around": s.around,
+		"/api/logs": s.logs, "/api/search": s.search, "/api/host": s.host, "/api/alive": alive,
 	} {
 		s.mux.HandleFunc("GET "+path, handle)
 	}
@@ -97,7 +105,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
+		Handler: s, ReadHeaderTimeout: s.header, IdleTimeout: time.Minute, MaxHeaderBytes: maxHeader,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ErrorLog:    log.New(io.Discard, "", 0), // everybody on the host can cause these errors
 	}
@@ -129,7 +137,7 @@ func (s *Server) isIdle(now time.Time) bool {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	controller := http.NewResponseController(w)
 	if r.ContentLength != 0 { // a ReadTimeout of the server would end streams too
-		_ = controller.SetReadDeadline(time.Now().Add(headerTimeout)) // the connection is closed if that fails
+		_ = controller.SetReadDeadline(time.Now().Add(s.header)) // the connection is closed if that fails
 	}
 	known := s.guard.has(r)
 	if !known { // other users of the host keep no connection

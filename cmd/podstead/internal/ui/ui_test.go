@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -206,6 +207,12 @@ func TestPod(t *testing.T) {
 		!strings.Contains(body, "exited with code 3") {
 		t.Errorf("status %d, %s", code, body)
 	}
+	at := d.Exits[0].Exit.FinishedAt.UnixMilli()
+	_, _, part := s.do(s.request(http.MethodGet, fmt.Sprintf("/api/timeline?name=crash&from=%d&to=%d", at-100, at+100), ""))
+	if !strings.Contains(part, fmt.Sprintf(`data-begin="%d" data-end="%d"`, at-100, at+100)) ||
+		!strings.Contains(part, "exited with code 3") {
+		t.Errorf("the part around an exit: %s", part)
+	}
 	for _, forbidden := range []string{"<style", "<script", "style="} { // the policy forbids them
 		if strings.Contains(body, forbidden) {
 			t.Errorf("the timeline has %s", forbidden)
@@ -221,6 +228,10 @@ func TestPod(t *testing.T) {
 	for path, want := range map[string]int{
 		"/api/pod?name=..": http.StatusNotFound, "/api/pod": http.StatusNotFound, "/api/timeline?name=.": http.StatusNotFound,
 		"/api/pod?name=none": http.StatusNotFound, "/api/timeline?name=none": http.StatusNotFound,
+		"/api/timeline?name=crash&from=1&to=x": http.StatusBadRequest, "/api/timeline?name=crash&from=2&to=1": http.StatusBadRequest,
+		"/api/timeline?name=crash&to=1": http.StatusBadRequest, "/api/timeline?name=crash&from=1&to=9e15": http.StatusBadRequest,
+		"/api/around?name=crash&at=x": http.StatusBadRequest, "/api/around?name=.&at=1": http.StatusNotFound,
+		"/api/around?name=none&at=1": http.StatusNotFound, "/api/around?name=crash&container=none&at=1": http.StatusNotFound,
 		"/api/timeline?name=crash&last=x": http.StatusBadRequest, "/api/timeline?name=crash&last=-1h": http.StatusBadRequest,
 		"/timeline.css": http.StatusOK,
 	} {
@@ -232,6 +243,146 @@ func TestPod(t *testing.T) {
 	if got, _, body := s.do(s.request(http.MethodGet, "/api/pod?name=crash", "")); got != http.StatusBadGateway {
 		t.Errorf("without a daemon: status %d: %s", got, body)
 	}
+}
+
+// TestAround checks the log lines around a time: of one container or of all, not too many of them, and how much is read.
+func TestAround(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	second := func(container string, n int) api.OutputRecord {
+		l := api.Line{Container: container, Stream: "stdout", Time: at.Add(time.Duration(n) * time.Second), Line: fmt.Sprint(n)}
+		return api.OutputRecord{Line: l}
+	}
+	s := newSite(t, fakeDaemon(t, map[string]http.HandlerFunc{
+		"GET /v1/pods/{name}/output": func(w http.ResponseWriter, r *http.Request) {
+			query := strings.Join([]string{r.FormValue("sinceTime"), r.FormValue("untilTime"), r.FormValue("uid")}, " ")
+			if want := "2026-01-01T11:59:00Z 2026-01-01T12:01:00Z u"; query != want {
+				t.Errorf("%s, want %s", query, want)
+			}
+			var records []any
+			for i := -20; i <= 20; i++ {
+				records = append(records, second("a", i))
+			}
+			if r.FormValue("container") == "" {
+				records = append(records, second("b", -1), second("b", 1))
+			}
+			if r.FormValue("container") == "fast" {
+				records = slices.Repeat([]any{second("fast", -1)}, maxAround+10)
+			}
+			sends(records...)(w, r)
+		},
+	}))
+	lines := func(container string) (texts []string, partial bool) {
+		path := fmt.Sprintf("/api/around?name=p&uid=u&at=%d&container=%s", at.UnixMilli(), container)
+		_, _, body := s.do(s.request(http.MethodGet, path, ""))
+		var got around
+		if err := json.Unmarshal([]byte(body), &got); err != nil {
+			t.Fatalf("%v: %s", err, body)
+		}
+		for _, l := range got.Lines {
+			texts = append(texts, l.Container+l.Text)
+		}
+		return texts, got.Partial
+	}
+	for container, want := range map[string]string{
+		"a": "a-9 a-8 a-7 a-6 a-5 a-4 a-3 a-2 a-1 a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10",
+		"":  "a-8 a-7 a-6 a-5 a-4 a-3 a-2 a-1 b-1 a0 a1 b1 a2 a3 a4 a5 a6 a7 a8 a9",
+	} {
+		if got, partial := lines(container); strings.Join(got, " ") != want || partial {
+			t.Errorf("container %q: %q, partial %v", container, got, partial)
+		}
+	}
+	if got, partial := lines("fast"); len(got) != aroundLines || !partial {
+		t.Errorf("%d lines, partial %v", len(got), partial)
+	}
+}
+
+// TestSearch checks the search in the logs of pods: all runs, sorted by time, the newest lines, and why lines are not searched.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	s := newSite(t, fakeDaemon(t, map[string]http.HandlerFunc{
+		"GET /v1/pods/{name}/output": func(w http.ResponseWriter, r *http.Request) {
+			if r.FormValue("grep") != "x y" || r.FormValue("runs") != "" || r.FormValue("follow") != "" {
+				t.Error(r.URL)
+			}
+			record := func(seconds, n int) api.OutputRecord {
+				time := at.Add(time.Duration(seconds) * time.Second)
+				return api.OutputRecord{Line: api.Line{Container: "app", Stream: "stdout", Time: time, Line: fmt.Sprint("x y ", n)}}
+			}
+			var records []any
+			switch r.PathValue("name") {
+			case "a":
+				for i := range 3 * maxFound {
+					records = append(records, record(2*i, i))
+				}
+				stopped := api.SearchStopped{Container: "app", From: at, Bytes: 1 << 20, Seconds: 20}
+				records = append(records, api.OutputRecord{SearchStopped: &stopped})
+			case "b":
+				records = []any{record(1, 0), record(6*maxFound-3, 1)}
+			default:
+				w.WriteHeader(http.StatusNotFound)
+				records = []any{&api.Error{Status: http.StatusNotFound, Message: "no pod\u202e"}}
+			}
+			sends(records...)(w, r)
+		},
+	}))
+	_, _, body := s.do(s.request(http.MethodGet, "/api/search?pod=b&pod=none&pod=a&pod=a&pod=..&text=x+y", ""))
+	var got found
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	last := got.Lines[len(got.Lines)-2:]
+	if len(got.Lines) != maxFound || got.Count != 3*maxFound+2 || last[0].Pod != "b" || last[1].Pod != "a" || last[1].Text != "x y 2999" {
+		t.Errorf("%d of %d lines, the last %+v", len(got.Lines), got.Count, last)
+	}
+	want := []string{
+		`..: no such pod ".."`,
+		"a/app: the search stopped after 1Mi (20s), later lines are not searched; continue with --since-time 2026-01-01T12:00:00Z",
+		`none: no pod\u202e`,
+	}
+	if diff := cmp.Diff(want, got.Notes); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// TestOneSearch checks that searches do not run at the same time, and that one that waits ends with its request.
+func TestOneSearch(t *testing.T) {
+	t.Parallel()
+	var active atomic.Int32
+	s := newSite(t, fakeDaemon(t, map[string]http.HandlerFunc{
+		"GET /v1/pods/{name}/output": func(_ http.ResponseWriter, r *http.Request) {
+			if active.Add(1) > 1 {
+				t.Error("two searches at the same time")
+			}
+			select {
+			case <-time.After(200 * time.Millisecond):
+			case <-r.Context().Done():
+			}
+			active.Add(-1)
+		},
+	}))
+	var searches sync.WaitGroup
+	for range 3 {
+		searches.Go(func() { s.do(s.request(http.MethodGet, "/api/search?pod=a&text=x", "")) })
+	}
+	searches.Wait()
+	s.searching <- struct{}{}
+	ctx, cancel := context.WithCancel(t.Context())
+	searches.Go(func() {
+		r := s.request(http.MethodGet, "/api/search?pod=a&text=x", "") //nolint:contextcheck // the next line sets it
+		answer, err := http.DefaultClient.Do(r.WithContext(ctx))
+		if err == nil {
+			err = answer.Body.Close()
+		}
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	await(t, func() bool { return s.requests() == 1 })
+	cancel()
+	searches.Wait()
+	await(t, func() bool { return s.requests() == 0 })
 }
 
 // await waits until a condition holds.
@@ -274,7 +425,7 @@ func TestLogs(t *testing.T) {
 	}
 	texts = nil
 	restarted := false
-	h.create("c", "", "echo c1; sleep 4; echo later; "+runs)
+	h.create("c", "", "echo c1; sleep 1; echo later; "+runs)
 	values(s, "/api/logs?pod=c&tail=100", func(b batch) bool {
 		add(b)
 		if len(texts) > 0 && !restarted {
@@ -289,6 +440,7 @@ func TestLogs(t *testing.T) {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 	for _, path := range []string{
+		"/api/search?text=x", "/api/search?pod=a&text=", "/api/search?text=x&" + strings.Repeat("pod=a&", live.MaxLogPods+1),
 		"/api/logs?tail=1", "/api/logs?pod=a", "/api/logs?pod=a&tail=-1", "/api/logs?pod=a&tail=1000000",
 		"/api/logs?tail=1&" + strings.Repeat("pod=a&", live.MaxLogPods+1),
 	} {

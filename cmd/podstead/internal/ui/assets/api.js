@@ -26,14 +26,16 @@ const headers = () => ({
   "Podstead-Zone": `${-new Date().getTimezoneOffset()}`,
 });
 
-export async function request(path, signal) {
-  const response = await fetch(path, { headers: headers(), signal });
+async function request(path, signal, options) {
+  const response = await fetch(path, { headers: headers(), signal, ...options });
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
   throw new Refused(response.status, body.error ?? response.statusText);
 }
 
 export const get = async (path, signal) => (await request(path, signal)).json();
+
+export const post = async (path, body) => (await request(path, undefined, { method: "POST", body: JSON.stringify(body) })).json();
 
 // getImage reads an SVG document. XMLHttpRequest parses it: a script cannot, see the content security policy.
 export function getImage(path, signal) {

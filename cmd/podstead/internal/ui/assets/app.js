@@ -4,6 +4,7 @@ import { enter, get, Refused, stream } from "/api.js";
 import { h, heading, setText } from "/dom.js";
 import { hostView } from "/host.js";
 import { logsView } from "/logs.js";
+import { remember } from "/plot.js";
 import { podView } from "/pod.js";
 import { podsView } from "/pods.js";
 
@@ -15,7 +16,7 @@ const problem = document.getElementById("problem");
 // A page that is hidden asks nothing, but tells podstead ui that it is open.
 const aliveInterval = 5 * 60 * 1000;
 
-const state = { pods: null }; // null: not known yet
+const state = { pods: null, samples: new Map(), actions: false }; // pods is null: not known yet
 let view = null; // with element, and optionally title, update(pods) and start(signal)
 let opened = null; // the AbortController of the view
 let following = null; // that of the list
@@ -59,7 +60,7 @@ function open() {
 function start() {
   opened?.abort();
   opened = new AbortController();
-  if (state.pods) view.update?.(state.pods);
+  if (state.pods) view.update?.(state.pods, state);
   if (!document.hidden) view.start?.(opened.signal);
 }
 
@@ -101,7 +102,9 @@ function receive(value) {
     showConnection("live", "Live");
     announce(state.pods, value.pods);
     state.pods = value.pods;
-    if (!closed) return view.update?.(value.pods);
+    remember(state.samples, value.pods);
+    state.actions = Boolean(value.actions);
+    if (!closed) return view.update?.(value.pods, state);
     closed = false;
     open();
   }
@@ -115,7 +118,7 @@ function follow() {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog")) return;
   if (event.target.matches("input, select, textarea")) {
     if (event.key === "Escape") event.target.blur();
     return;

@@ -1,6 +1,6 @@
 // Logs of pods, merged by time.
 
-import { stream } from "/api.js";
+import { get, stream } from "/api.js";
 import { clock, command, h, heading, isName, logLink, setText, zone } from "/dom.js";
 
 const maxLines = 5000; // that are kept
@@ -10,12 +10,19 @@ export function logsView(selected) {
   const output = h("div", { class: "log", tabindex: "0", role: "log", "aria-live": "off", "aria-label": "Log lines" });
   const note = h("p", { class: "note", role: "status" });
   const filter = h("input", { type: "search", placeholder: "Filter lines (/)", "aria-label": "Filter lines" });
+  const search = h("button", { type: "button", class: "copy", title: "Search in all logs that are kept (Enter)" }, "Search past logs");
+  const back = h("button", { type: "button", class: "copy", hidden: true }, "Show new lines");
+  const notes = h("ul", { class: "note", hidden: true });
+  const commands = h("div");
   const follow = h("input", { type: "checkbox", id: "follow", checked: true });
   const choice = h("div", { class: "choice", role: "group", "aria-label": "Pods" });
   const names = new Set(selected);
   let lines = [],
     known = "",
-    skipped = 0;
+    skipped = 0,
+    found = null, // the result of a search; null: new lines are shown
+    view = null, // the signal of the view
+    live = null; // the AbortController of the stream, or of a search
 
   const matches = (line) =>
     !filter.value || `${line.pod} ${line.container} ${line.text}`.toLowerCase().includes(filter.value.toLowerCase());
@@ -58,13 +65,81 @@ export function logsView(selected) {
 
   function count() {
     const shown = lines.filter((line) => !line.element.hidden).length;
+    const missing = found ? found.count - lines.length : skipped;
     setText(
       note,
-      `${shown === lines.length ? "" : `${shown} of `}${lines.length} lines` +
-        (skipped ? `, ${skipped} older ones are not shown` : ""),
+      `${shown === lines.length ? "" : `${shown} of `}${lines.length} ${lines.length === 1 ? "line" : "lines"}` +
+        (found ? ` with “${found.text}”` : "") +
+        (missing ? `, ${missing} older ones are not shown` : ""),
     );
   }
 
+  // begin ends the stream or the search before, and removes its lines.
+  function begin() {
+    live?.abort();
+    live = new AbortController();
+    lines = [];
+    skipped = 0;
+    output.replaceChildren();
+    return AbortSignal.any([view, live.signal]);
+  }
+
+  function showCommands(more) {
+    const names = selected.filter(isName).slice(0, 3);
+    commands.replaceChildren(...names.map((name) => command(`podstead logs ${name} ${more}`)));
+  }
+
+  async function searchPast() {
+    const text = filter.value;
+    if (!text || !selected.length) return filter.focus();
+    const signal = begin();
+    found = { text, count: 0 };
+    back.hidden = false;
+    notes.hidden = true;
+    setText(note, "Searching");
+    showCommands(/^[ -~]+$/.test(text) ? `--grep '${text.replaceAll("'", "'\\''")}'` : "--grep TEXT");
+    try {
+      const query = new URLSearchParams([...selected.map((name) => ["pod", name]), ["text", text]]);
+      const result = await get(`/api/search?${query}`, signal);
+      found.count = result.count;
+      result.lines.forEach(add);
+      notes.hidden = result.notes.length === 0;
+      notes.replaceChildren(...result.notes.map((one) => h("li", null, one)));
+      count();
+      output.scrollTop = output.scrollHeight;
+    } catch (e) {
+      if (!signal.aborted) setText(note, `The logs could not be searched: ${e.message}`);
+    }
+  }
+
+  function followNew() {
+    const signal = begin();
+    found = null;
+    back.hidden = notes.hidden = true;
+    showCommands("--tail 200 --follow");
+    if (!selected.length) return setText(note, "Select pods.");
+    const query = selected.map((name) => `pod=${encodeURIComponent(name)}`).join("&");
+    let first = true;
+    stream(`/api/logs?tail=200&${query}`, signal, (value) => {
+      if (value.gone) first = true;
+      else if (first && value.lines) {
+        // after a reconnect, the lines are sent again
+        lines = [];
+        output.replaceChildren();
+        first = false;
+      }
+      return receive(value);
+    });
+  }
+
+  search.addEventListener("click", searchPast);
+  back.addEventListener("click", () => {
+    followNew();
+    filter.focus();
+  });
+  filter.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") searchPast();
+  });
   filter.addEventListener("input", () => {
     for (const line of lines) line.element.hidden = !matches(line);
     count();
@@ -90,15 +165,15 @@ export function logsView(selected) {
         note,
         h("span", { class: "gap" }),
         h("label", { for: "follow" }, follow, " Follow"),
+        back,
+        search,
         filter,
       ),
       choice,
       output,
+      notes,
       h("p", { class: "note" }, `Times are in ${zone()}.`),
-      selected
-        .filter(isName)
-        .slice(0, 3)
-        .map((name) => command(`podstead logs ${name} --tail 200 --follow`)),
+      commands,
     ),
     update(pods) {
       const list = pods.filter((pod) => pod.uid).map((pod) => pod.name);
@@ -127,22 +202,8 @@ export function logsView(selected) {
       [...choice.querySelectorAll("input")].find((input) => input.value === focused)?.focus();
     },
     start(signal) {
-      lines = [];
-      skipped = 0;
-      output.replaceChildren();
-      if (!selected.length) return setText(note, "Select pods.");
-      const query = selected.map((name) => `pod=${encodeURIComponent(name)}`).join("&");
-      let first = true;
-      stream(`/api/logs?tail=200&${query}`, signal, (value) => {
-        if (value.gone) first = true;
-        else if (first && value.lines) {
-          // after a reconnect, the lines are sent again
-          lines = [];
-          output.replaceChildren();
-          first = false;
-        }
-        return receive(value);
-      });
+      view = signal;
+      if (!found) followNew();
     },
   };
 }

@@ -1,7 +1,10 @@
 // A pod: why it is in its state, its timeline, its last exits and its events.
 
-import { get, getImage, repeat } from "/api.js";
+import { actionsOf, buttonOf } from "/action.js";
+import { get, repeat } from "/api.js";
 import { bytes, clock, command, h, heading, isName, logLink, renderer, setText, zone } from "/dom.js";
+import { noteAnswers, plot, strip } from "/plot.js";
+import { timelineOf } from "/timeline.js";
 
 const refreshInterval = 15000;
 const maxRows = 200; // of the table of events
@@ -16,31 +19,26 @@ export function podView(name) {
     exits = h("div"),
     rows = h("tbody"),
     more = h("p", { class: "note" });
-  const range = h(
-    "select",
-    { "aria-label": "Time shown in the timeline" },
-    [
-      ["", "Since the first event"],
-      ["24h", "Last 24 hours"],
-      ["6h", "Last 6 hours"],
-      ["1h", "Last hour"],
-      ["10m", "Last 10 minutes"],
-    ].map(([value, text]) => h("option", { value }, text)),
-  );
-  const picture = h("div", {
-    class: "timeline",
-    tabindex: "0",
-    role: "group",
-    "aria-label": "Timeline. The arrow keys select what happened.",
-  });
   const chosen = h(
     "div",
     { class: "chosen", role: "status" },
-    h("p", { class: "note" }, "Click a bar, a tick or a line to see its events, or use the arrow keys."),
+    h("p", { class: "note" }, "Click a bar, a tick or a line to see its events and log lines, or use the arrow keys. The wheel or + and - zoom."),
   );
+  const nearby = h("div");
+  const answers = new Map(); // of probes
+  // A ceiling is the lowest of 1, 2 and 5, with a power of ten, and for bytes a power of two.
+  const cpu = plot(
+    "CPU",
+    (n) => `${Math.ceil(n / 1e6)}m`,
+    (n) => [1, 2, 5, 10].map((x) => x * 10 ** Math.max(Math.floor(Math.log10(n || 1)), 7)).find((x) => x >= n),
+  );
+  const memory = plot("Memory", bytes, (n) => 2 ** Math.ceil(Math.log2(Math.max(n, 2 ** 20))));
+  const buttons = h("div", { class: "actions" }),
+    result = h("p", { class: "note", role: "status" });
   let events = [],
     bySeq = new Map(),
-    selected = null,
+    uid = "",
+    allowed = false, // to change the pod
     last = null,
     wake = null,
     signal = null;
@@ -76,12 +74,19 @@ export function podView(name) {
     );
   }
 
+  const showActions = renderer(([wanted, uid]) =>
+    buttons.replaceChildren(...wanted.map((action) => buttonOf(action, name, uid, (text) => setText(result, text)))),
+  );
+  const updateActions = () => showActions([allowed && uid ? actionsOf(state.textContent) : [], uid]);
+
   function showWhy(pod) {
     setText(state, pod.state);
+    updateActions();
     state.dataset.healthy = pod.healthy;
     const newest = events.findLast((e) => e.type === "Warning" && e.cause) ?? events.findLast((e) => e.type === "Warning");
     const notes = [pod.file, pod.escalation, pod.notUpdated, pod.notDurable, pod.notRemoved].filter(Boolean);
     showHeadline([pod.text, pod.cause?.hint, ...notes]);
+    noteAnswers(answers, pod.containers ?? []);
     showContainers({ text: pod.text, list: pod.containers ?? [] });
     showCauses(newest && !pod.healthy ? chain(newest) : []);
   }
@@ -125,7 +130,8 @@ export function podView(name) {
               { class: "note" },
               `${p.probe} probe: `,
               h("span", { class: `probe ${p.outcome}` }, p.outcome),
-              ` at ${clock(p.time)}`,
+              ` at ${clock(p.time)} `,
+              strip(answers.get(`${c.name}/${p.probe}`)),
             ),
           ),
         ),
@@ -193,17 +199,7 @@ export function podView(name) {
     setText(more, list.length > maxRows ? `${list.length - maxRows} older events are not shown.` : "");
   });
 
-  // shapes are what can be selected, in the order of time.
-  const shapes = () => [...picture.querySelectorAll("[data-from]")].sort((a, b) => a.dataset.from - b.dataset.from);
-  const identity = (shape) => {
-    const classes = [...shape.classList].filter((name) => name !== "selected").join(" ");
-    return `${shape.dataset.from} ${shape.dataset.lane} ${classes} ${shape.getAttribute("fill")}`;
-  };
-
   function choose(shape) {
-    picture.querySelector(".selected")?.classList.remove("selected");
-    shape.classList.add("selected");
-    selected = identity(shape);
     const { from, to, lane } = shape.dataset;
     const within = (e) =>
       (lane ? e.container === lane : !e.container) && Date.parse(e.time) >= from - 1 && Date.parse(e.time) <= +to + 1;
@@ -224,45 +220,42 @@ export function podView(name) {
           )
         : "",
     );
+    showLines(lane, Math.min(to, Date.now()));
   }
 
-  picture.addEventListener("click", (event) => {
-    const shape = event.target.closest("[data-from]");
-    if (shape) choose(shape);
-  });
-  picture.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    event.preventDefault();
-    const list = shapes(),
-      at = list.findIndex((shape) => shape.classList.contains("selected"));
-    const next = list[at < 0 ? (step > 0 ? 0 : list.length - 1) : Math.min(Math.max(at + step, 0), list.length - 1)];
-    if (next) choose(next);
-    next?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  });
-
-  async function draw() {
-    const wanted = range.value;
-    const svg = await getImage(`/api/timeline?name=${encodeURIComponent(name)}&last=${wanted}`, signal);
-    if (range.value !== wanted) return; // another request is in progress
-    const place = picture.scrollLeft;
-    picture.replaceChildren(document.adoptNode(svg));
-    picture.scrollLeft = place;
-    if (selected)
-      shapes()
-        .find((shape) => identity(shape) === selected)
-        ?.classList.add("selected");
+  // showLines shows the log lines around the end of what was selected.
+  async function showLines(lane, at) {
+    const place = h("div", { class: "nearby" });
+    nearby.replaceChildren(place);
+    try {
+      const query = new URLSearchParams({ name, uid, container: lane, at: Math.round(at) });
+      const { lines, partial } = await get(`/api/around?${query}`, signal);
+      const text = (line) => `${clock(line.time)} ${lane ? "" : `${line.container}: `}${line.text}`;
+      const label = `Log lines around ${clock(at)}`;
+      place.replaceChildren(
+        h("h3", null, label),
+        lines.length
+          ? h("pre", { tabindex: "0", role: "region", "aria-label": label }, lines.map(text).join("\n"))
+          : h("p", { class: "note" }, "There are none within a minute."),
+        partial ? h("p", { class: "note" }, "Too many lines were written in that time, not all were read.") : "",
+      );
+    } catch (e) {
+      if (!signal.aborted) place.replaceChildren(h("p", { class: "note" }, `The log cannot be read: ${e.message}`));
+    }
   }
+
+  const timeline = timelineOf(name, choose);
 
   async function load(mine) {
     try {
       const pod = await get(`/api/pod?name=${encodeURIComponent(name)}`, mine);
       events = pod.events;
+      uid = pod.uid ?? "";
       bySeq = new Map(events.map((e) => [e.seq, e]));
       showWhy(pod);
       showExits(pod.exits);
       showEvents(events);
-      await draw();
+      await timeline.load(mine);
       error.hidden = true;
     } catch (e) {
       if (mine.aborted) return;
@@ -270,8 +263,6 @@ export function podView(name) {
       setText(error, e.message);
     }
   }
-
-  range.addEventListener("change", () => draw().catch(() => {}));
 
   return {
     title: name,
@@ -283,17 +274,28 @@ export function podView(name) {
         { class: "bar" },
         heading(name, " ", state),
         h("span", { class: "gap" }),
+        buttons,
         h("a", { class: "button", href: logLink([name]) }, "Follow logs"),
       ),
+      result,
       error,
       h("section", { "aria-labelledby": "why" }, h("h2", { id: "why" }, "Why"), headline, containers, causes, own(`podstead why ${name}`)),
       h(
         "section",
         { "aria-labelledby": "timeline" },
-        h("div", { class: "bar" }, h("h2", { id: "timeline" }, "Timeline"), h("span", { class: "gap" }), range),
-        picture,
+        h("div", { class: "bar" }, h("h2", { id: "timeline" }, "Timeline"), h("span", { class: "gap" }), timeline.controls),
+        timeline.picture,
         chosen,
+        nearby,
         own(`podstead why ${name} -o svg > ${name}.svg`),
+      ),
+      h(
+        "section",
+        { "aria-labelledby": "usage" },
+        h("h2", { id: "usage" }, "CPU and memory"),
+        h("div", { class: "meters" }, cpu.element, memory.element),
+        h("p", { class: "note" }, "Measured while this page is open, every 5 seconds."),
+        own(`podstead top ${name}`),
       ),
       h("section", { "aria-labelledby": "exits" }, h("h2", { id: "exits" }, "Last exit"), exits),
       h(
@@ -323,8 +325,16 @@ export function podView(name) {
       ),
     ),
     // The list changes when something happens to the pod.
-    update(pods) {
-      const pod = pods.find((p) => p.name === name);
+    update(pods, { samples, actions }) {
+      allowed = actions;
+      updateActions();
+      const pod = pods.find((p) => p.name === name),
+        used = samples.get(pod?.uid) ?? [];
+      cpu.show(used.map(({ time, cpu }) => ({ time, value: cpu })));
+      memory.show(
+        used.map(({ time, memory }) => ({ time, value: memory })),
+        pod?.limit,
+      );
       const now = pod ? [pod.uid, pod.status, pod.ready, pod.restarts, pod.need].join() : "";
       if (last !== null && now !== last) wake?.();
       last = now;
