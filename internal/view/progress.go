@@ -41,7 +41,7 @@ func (t *Text) Progress(p *api.Pod) {
 func (t *Text) fetchingOf(p *api.Pod) (lines []progressLine) {
 	now := time.Now()
 	for container, progress := range p.Status.Pulling {
-		what := fetchingText(p, container, progress)
+		what := Fetching(p, container, progress)
 		if t.meters[what] == nil {
 			t.meters[what] = &meter{}
 		}
@@ -50,7 +50,8 @@ func (t *Text) fetchingOf(p *api.Pod) (lines []progressLine) {
 	return lines
 }
 
-func fetchingText(p *api.Pod, container string, progress api.Progress) string {
+// Fetching is what is fetched or unpacked for a container.
+func Fetching(p *api.Pod, container string, progress api.Progress) string {
 	if progress.Archive != "" {
 		return fmt.Sprintf("Importing image archive %q", progress.Archive)
 	}

@@ -32,10 +32,11 @@ type hostState struct {
 	Updates   []waiting       `json:"updates"`
 }
 
-// pull is a pull of an image, or the import of an archive, that is in progress.
+// pull is a pull or the unpacking of an image, or the import of an archive, that is in progress.
 type pull struct {
 	Pod       string       `json:"pod"`
 	Container string       `json:"container"`
+	What      string       `json:"what"` // for people
 	Progress  api.Progress `json:"progress"`
 }
 
@@ -87,7 +88,7 @@ func inProgress(pods []api.Pod) ([]pull, []waiting) {
 	for i := range pods {
 		p := &pods[i]
 		for container, progress := range p.Status.Pulling {
-			pulls = append(pulls, pull{p.Metadata.Name, container, progress})
+			pulls = append(pulls, pull{p.Metadata.Name, container, view.Fetching(p, container, progress), progress})
 		}
 		for _, c := range p.Status.Conditions {
 			if c.Type == api.FileAccepted && c.Status == "False" {

@@ -467,11 +467,11 @@ func TestHost(t *testing.T) {
 	pulls, updates := inProgress([]api.Pod{{
 		Metadata: api.Metadata{Name: "web"},
 		Status: api.PodStatus{
-			Pulling:    map[string]api.Progress{"b": {Done: 1, Total: 2}, "a": {}},
+			Pulling:    map[string]api.Progress{"b": {Done: 1, Total: 2, Unpacking: true, Image: "b:2"}, "a": {}},
 			Conditions: []api.Condition{{Type: api.FileAccepted, Status: "False", Reason: api.ReasonUpdatePending, Message: "image"}},
 		},
 	}})
-	if len(pulls) != 2 || pulls[0].Container != "a" || len(updates) != 1 || updates[0].Reason != api.ReasonUpdatePending {
+	if len(pulls) != 2 || pulls[0].Container != "a" || pulls[1].What != `Unpacking image "b:2"` || len(updates) != 1 || updates[0].Reason != api.ReasonUpdatePending {
 		t.Errorf("%+v %+v", pulls, updates)
 	}
 }

@@ -58,9 +58,8 @@ function showPulls(pulls) {
               "li",
               null,
               h("a", { href: podLink(p.pod) }, p.pod),
-              ` ${p.container}: `,
-              p.progress.archive ?? "",
-              ` ${bytes(p.progress.done)}${p.progress.total ? ` of ${bytes(p.progress.total)}` : ""}`,
+              ` ${p.container}: ${p.what}: `,
+              `${bytes(p.progress.done)}${p.progress.total ? ` of ${bytes(p.progress.total)}` : ""}`,
             ),
           ),
         )
