@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -273,7 +274,8 @@ func (f *EtcFiles) overwrite(ctx context.Context, path, text string) error {
 	return err
 }
 
-// overwrite reads no more of the file than needed, because containers may have written anything to it.
+// overwrite reads no more of the file than needed, because containers may have written anything to it. A process that reads the file
+// meanwhile finds the names that are in both texts: the file is never empty, and no rest of a line is behind the new text.
 func overwrite(path, text string) error {
 	f, err := guard.OpenFile(path, os.O_RDWR)
 	if err != nil {
@@ -284,10 +286,16 @@ func overwrite(path, text string) error {
 	if err != nil || string(have) == text {
 		return err
 	}
-	if err := f.Truncate(0); err != nil {
+	const most = 1 << 20 // of the end of a longer file
+	info, err := f.Stat()
+	if err != nil {
 		return err
 	}
-	if _, err := f.WriteAt([]byte(text), 0); err != nil {
+	blank := max(0, min(info.Size()-int64(len(text)), most))
+	if _, err := f.WriteAt([]byte(text+strings.Repeat("\n", int(blank))), 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(int64(len(text))); err != nil {
 		return err
 	}
 	return f.Chmod(0o644) // regardless of the umask: every user of the container reads it
