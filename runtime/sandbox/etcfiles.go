@@ -93,9 +93,14 @@ func Hostname(pod *spec.Pod) (string, error) {
 	return oci.Hostname(pod), nil
 }
 
-// WriteHosts writes /etc/hosts. It is called before each start of a container, because containers can change the file.
+// WriteHosts writes /etc/hosts. It is called before each start of a container, because containers can change the file. Later updates are
+// those of this definition of the pod.
 func (f *EtcFiles) WriteHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
-	return f.withHosts(ctx, uid, pod, sandbox, func(text string) error {
+	newest := func() *spec.Pod {
+		f.index.replace(uid, pod)
+		return pod
+	}
+	return f.withHosts(ctx, uid, newest, sandbox, func(text string) error {
 		return f.write(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
 	})
 }
@@ -103,7 +108,13 @@ func (f *EtcFiles) WriteHosts(ctx context.Context, uid string, pod *spec.Pod, sa
 // updateHosts is WriteHosts for a file that running containers have mounted: it is not replaced, and without new content it keeps what
 // containers have changed in it. If the file does not exist, the sandbox is being removed, and the file must not be created again.
 func (f *EtcFiles) updateHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
-	err := f.withHosts(ctx, uid, pod, sandbox, func(text string) error {
+	newest := func() *spec.Pod {
+		if p, exists := f.index.Get(uid); exists {
+			return p.Pod
+		}
+		return pod
+	}
+	err := f.withHosts(ctx, uid, newest, sandbox, func(text string) error {
 		if f.lastHosts(uid) == hostsOf(sandbox, text) {
 			return nil
 		}
@@ -115,14 +126,17 @@ func (f *EtcFiles) updateHosts(ctx context.Context, uid string, pod *spec.Pod, s
 	return err
 }
 
-// withHosts calls write with the content of /etc/hosts. A writer with an older list of pods does not overwrite a newer file of the pod.
-func (f *EtcFiles) withHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int, write func(text string) error) error {
+// withHosts calls write with the content of /etc/hosts. A writer with an older list of pods, or an older definition of the pod, does not
+// overwrite a newer file of the pod.
+func (f *EtcFiles) withHosts(
+	ctx context.Context, uid string, pod func() *spec.Pod, sandbox int, write func(text string) error,
+) error {
 	unlock, err := f.pods.Lock(ctx, uid)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	text, err := f.hostsText(uid, pod)
+	text, err := f.hostsText(uid, pod())
 	if err == nil {
 		err = write(text)
 	}

@@ -283,3 +283,30 @@ func TestOverwrite(t *testing.T) {
 	close(done)
 	reading.Wait()
 }
+
+// TestUpdateOfOlderDefinition: after the start of a container with a new definition of the pod, an update that began before does not write
+// the one of the definition before.
+func TestUpdateOfOlderDefinition(t *testing.T) {
+	dirs := record.Dirs{State: t.TempDir()}
+	network, index := &fakeNetwork{}, NewIndex()
+	f := NewEtcFiles(dirs, network, index, slog.Default())
+	of := func(name string) *spec.Pod {
+		return &spec.Pod{Name: "web", HostAliases: []spec.HostAlias{{IP: "192.0.2.1", Hostnames: []string{name}}}}
+	}
+	before, after := of("old.example"), of("new.example")
+	if err := f.Write(t.Context(), "u", before, 1, namespace.IDRange{}); err != nil {
+		t.Fatal(err)
+	}
+	index.Put("u", before, 1)
+	if err := f.WriteHosts(t.Context(), "u", after, 1); err != nil {
+		t.Fatal(err)
+	}
+	network.peers = otherPod
+	if err := f.updateHosts(t.Context(), "u", before, 1); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dirs.Etc("u", 1), "hosts"))
+	if err != nil || !strings.Contains(string(text), "new.example") || !strings.Contains(string(text), otherPod) {
+		t.Errorf("%q, %v", text, err)
+	}
+}
