@@ -69,6 +69,7 @@ type Schedules struct {
 	states  map[string]State // by name of the pod
 	entries map[string]*entry
 	deleted map[string]*spec.Pod // definitions that are being deleted, by name
+	invalid map[string]string    // why schedules are not used, by name of the pod
 
 	mu      sync.Mutex
 	decided map[string]Status // without File and Runs, by name of the pod. It is not changed, but replaced
@@ -81,6 +82,7 @@ type entry struct {
 	state      State     // as it is to be saved
 	saved      time.Time // [State.Since] on the disk
 	failure    string    // of the newest attempt to save the state; empty: it succeeded
+	failed     time.Time // when that was
 	waiting    time.Time // see facts
 }
 
@@ -104,6 +106,7 @@ func New(files Files, pods Pods, o Options) *Schedules {
 	}
 	return &Schedules{
 		files: files, pods: pods, o: o, disk: disk.NewCaller(o.Log), entries: map[string]*entry{}, deleted: map[string]*spec.Pod{},
+		invalid: map[string]string{},
 	}
 }
 
@@ -112,7 +115,7 @@ const (
 	maxSleep = 30 * time.Second
 	// pace is the least time between two decisions. Pods that start change often.
 	pace = 100 * time.Millisecond
-	// retry is the time after which states are read again that could not be read.
+	// retry is the time after which states are read or saved again if that has failed.
 	retry = 10 * time.Second
 )
 
@@ -172,9 +175,10 @@ func (s *Schedules) pass(ctx context.Context) (wait time.Duration) {
 		file := scheduled[name]
 		e, err := s.entry(name, file.Definition)
 		if err != nil { // the time zone is not installed any more
-			s.o.Log.LogAttrs(ctx, slog.LevelWarn, "schedule not used", slog.String("pod", name), slog.Any("error", err))
+			s.reject(ctx, name, err)
 			continue
 		}
+		delete(s.invalid, name)
 		d := s.turnOf(ctx, e, runs[name])
 		if !d.again.IsZero() {
 			wait = min(wait, max(0, d.again.Sub(s.o.Now())))
@@ -231,6 +235,7 @@ func (s *Schedules) scheduled() map[string]podfiles.File {
 // forget drops what is known of schedules without a file.
 func (s *Schedules) forget(ctx context.Context, scheduled map[string]podfiles.File) {
 	maps.DeleteFunc(s.entries, func(name string, _ *entry) bool { _, exists := scheduled[name]; return !exists })
+	maps.DeleteFunc(s.invalid, func(name, _ string) bool { _, exists := scheduled[name]; return !exists })
 	names, complete := s.files.Known()
 	for name := range s.states {
 		if _, exists := scheduled[name]; exists || names[name] || !complete {
@@ -272,6 +277,14 @@ func (s *Schedules) entry(name string, definition *spec.Pod) (*entry, error) {
 	return e, nil
 }
 
+// reject logs that a schedule is not used, once for each reason.
+func (s *Schedules) reject(ctx context.Context, name string, err error) {
+	if s.invalid[name] != err.Error() {
+		s.o.Log.LogAttrs(ctx, slog.LevelWarn, "schedule not used", slog.String("pod", name), slog.Any("error", err))
+	}
+	s.invalid[name] = err.Error()
+}
+
 // turnOf decides what becomes of a schedule now, and carries it out.
 func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 	rule := e.definition.Schedule
@@ -297,13 +310,21 @@ func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 	}
 	e.state.Since = d.since
 	s.save(ctx, e)
+	if e.failure != "" {
+		if again := e.failed.Add(retry); d.again.IsZero() || again.Before(d.again) {
+			d.again = again
+		}
+	}
 	return d
 }
 
-// save saves the state of a schedule if it has changed. If that fails, the names of the runs tell the next daemon which were started.
+// save saves the state of a schedule if it has changed. If that fails, the names of the runs tell the next daemon which were started, and
+// the disk is not written again for [retry].
 func (s *Schedules) save(ctx context.Context, e *entry) {
 	next := e.state
-	if e.saved.Equal(next.Since) {
+	now := s.o.Now()
+	since := now.Sub(e.failed)
+	if e.saved.Equal(next.Since) || e.failure != "" && since >= 0 && since < retry { // the clock may have been set back
 		return
 	}
 	name := next.Pod
@@ -311,7 +332,7 @@ func (s *Schedules) save(ctx context.Context, e *entry) {
 		if err.Error() != e.failure { // it is repeated
 			s.o.Log.LogAttrs(ctx, slog.LevelWarn, "state of a schedule not saved", slog.String("pod", name), slog.Any("error", err))
 		}
-		e.failure = err.Error()
+		e.failure, e.failed = err.Error(), now
 		return
 	}
 	e.saved, e.failure, s.states[name] = next.Since, "", next

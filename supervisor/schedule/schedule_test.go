@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,7 @@ type host struct {
 	refuse   error // of Add
 	names    []string
 	ring     *event.Ring
+	log      strings.Builder
 }
 
 func (h *host) Files() []podfiles.File      { return h.files }
@@ -93,7 +95,10 @@ func (h *host) events() (kinds []api.EventKind) {
 
 // daemon returns the schedules of a new daemon.
 func (h *host) daemon() *Schedules {
-	return New(h, h, Options{Events: h.ring, States: NewStates(h.dir), Host: "a", Now: func() time.Time { return h.now }})
+	return New(h, h, Options{
+		Events: h.ring, States: NewStates(h.dir), Host: "a", Now: func() time.Time { return h.now },
+		Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+	})
 }
 
 // file defines the pod with a schedule.
@@ -203,6 +208,54 @@ func TestDisk(t *testing.T) {
 	s = h.daemon()
 	if wait := h.at(s, 3, 1); wait != retry || h.runs() != "" {
 		t.Errorf("%v, runs: %s", wait, h.runs())
+	}
+}
+
+// TestSaveAgain: a disk that is full is not written at each change of a pod.
+func TestSaveAgain(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	h.at(s, 1, 1)
+	if err := errors.Join(os.RemoveAll(h.dir), os.WriteFile(h.dir, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if wait := h.at(s, 1, 3); wait != retry {
+		t.Errorf("the next pass is in %v", wait)
+	}
+	if err := os.Remove(h.dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		after time.Duration
+		saved bool
+	}{{retry - time.Second, false}, {time.Second, true}} {
+		h.now = h.now.Add(tc.after)
+		s.pass(t.Context())
+		if _, err := os.Stat(filepath.Join(h.dir, "backup.json")); (err == nil) != tc.saved {
+			t.Errorf("at %v: %v", h.now, err)
+		}
+	}
+	if n := strings.Count(h.log.String(), "state of a schedule not saved"); n != 1 {
+		t.Errorf("%d messages: %s", n, h.log.String())
+	}
+}
+
+// TestTimeZoneRemoved: a schedule whose time zone is not installed any more is reported once.
+func TestTimeZoneRemoved(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	valid := h.files[0].Definition
+	for range 2 {
+		h.file(`cron = "0 3 * * *"`)
+		h.files[0].Definition.Schedule.TimeZone = "Mars/Olympus"
+		for hour := range 3 {
+			h.at(s, 1, hour)
+		}
+		h.files[0].Definition = valid
+		h.at(s, 1, 3)
+	}
+	if n := strings.Count(h.log.String(), "schedule not used"); n != 2 { // it was valid in between
+		t.Errorf("%d messages: %s", n, h.log.String())
 	}
 }
 
