@@ -161,10 +161,11 @@ func (f *facts) miss(d *decision, last time.Time) {
 	d.reports = append(d.reports, report{api.EventScheduleMissed, fields})
 }
 
-// active returns the runs that have not finished, or are still being deleted.
+// active returns the runs that have not finished, or are still being deleted. Those that a person has requested are not among them, as the
+// Job that `kubectl create job --from` creates is none of those that a CronJob waits for.
 func (f *facts) active() (list []Run) {
 	for _, r := range f.runs {
-		if !r.Finished || r.deleting {
+		if !r.Scheduled.IsZero() && (!r.Finished || r.deleting) {
 			list = append(list, r)
 		}
 	}

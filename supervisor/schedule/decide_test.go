@@ -334,19 +334,32 @@ func TestConcurrency(t *testing.T) {
 // TestReplaceWaits: a run that replaces another one starts when the other one is deleted, which may take its grace period.
 func TestReplaceWaits(t *testing.T) {
 	w := newWorld(t, &spec.Schedule{Cron: "0 1 * * *", TimeZone: "UTC", ConcurrencyPolicy: spec.ConcurrencyReplace}, "2026-05-01 00:00")
-	w.facts.runs = []Run{{Pod: "a"}, {Pod: "b", Finished: true, deleting: true}}
+	earlier := w.time("2026-04-30 01:00")
+	w.facts.runs = []Run{{Pod: "a", Scheduled: earlier}, {Pod: "b", Scheduled: earlier, Finished: true, deleting: true}}
 	w.facts.now = w.time("2026-05-01 01:00")
 	d := decide(&w.facts)
 	if len(d.remove) != 1 || d.remove[0].Pod != "a" || !d.start.IsZero() || !d.since.Equal(w.facts.since) {
 		t.Errorf("%+v", d)
 	}
-	w.facts.runs = []Run{{Pod: "a", deleting: true}}
+	w.facts.runs = []Run{{Pod: "a", Scheduled: earlier, deleting: true}}
 	if d := decide(&w.facts); len(d.remove) != 0 || !d.start.IsZero() {
 		t.Errorf("while it is being deleted: %+v", d)
 	}
 	w.facts.runs = nil
 	if d := decide(&w.facts); d.start.IsZero() || !d.since.Equal(d.start) {
 		t.Errorf("when it is deleted: %+v", d)
+	}
+}
+
+// TestRequestedRuns: a run that a person has requested is not deleted, and no other one waits for it.
+func TestRequestedRuns(t *testing.T) {
+	for _, policy := range []spec.ConcurrencyPolicy{spec.ConcurrencyForbid, spec.ConcurrencyReplace} {
+		w := newWorld(t, &spec.Schedule{Cron: "0 1 * * *", TimeZone: "UTC", ConcurrencyPolicy: policy}, "2026-05-01 00:00")
+		w.facts.runs = []Run{{Pod: "a", Created: w.facts.now}}
+		w.facts.now = w.time("2026-05-01 01:00")
+		if d := decide(&w.facts); len(d.remove) != 0 || len(d.reports) != 0 || !d.start.Equal(w.facts.now) {
+			t.Errorf("%s: %+v", policy, d)
+		}
 	}
 }
 
