@@ -22,6 +22,8 @@ type facts struct {
 	delay time.Duration
 	runs  []Run     // the oldest first
 	now   time.Time // wall clock
+	// seen is the wall clock of the previous decision of this daemon; zero: there is none.
+	seen time.Time
 	// waiting is the run that was reported to wait for an earlier one; zero: none.
 	waiting time.Time
 }
@@ -74,6 +76,9 @@ const (
 	correction = 3 * time.Hour
 	// clockSetYear is the first year that a clock that was set can show. This code is younger.
 	clockSetYear = 2026
+	// leap is the least time between two decisions in which the clock was set or the host was suspended. Otherwise decisions are at most
+	// maxSleep apart, and what a loaded host needs.
+	leap = 5 * time.Minute
 )
 
 // decide decides which run starts now, which ones are deleted, and when the next one is due. It is a pure function.
@@ -82,7 +87,7 @@ const (
 //	the clock went back by more than [correction]           times up to now are left out
 //	suspended                                               nothing starts
 //	a time has passed since the last run                    the newest such time is due, the earlier ones are left out
-//	due, for longer than startingDeadlineSeconds            left out
+//	due, for longer than startingDeadlineSeconds            left out, unless the delay is that of this daemon
 //	due, an earlier run is running, Forbid                  waits for the end of that run
 //	due, an earlier run is running, Replace                 deletes that run; due again when it is gone
 //	due                                                     starts
@@ -119,12 +124,13 @@ func (f *facts) due(d *decision, clock time.Time) {
 	}
 	active := f.active()
 	deadline := due.Add(f.delay)
+	late := f.late(deadline)
 	if f.rule.StartingDeadlineSeconds != nil {
 		deadline = deadline.Add(f.rule.StartingDeadlineSeconds.Duration())
 	}
 	policy := f.rule.Policy()
 	switch {
-	case f.rule.StartingDeadlineSeconds != nil && f.now.After(deadline):
+	case f.rule.StartingDeadlineSeconds != nil && f.now.After(deadline) && late:
 		f.miss(d, due)
 		d.since = due
 		return
@@ -147,9 +153,17 @@ func (f *facts) due(d *decision, clock time.Time) {
 		d.start, d.since = due, due
 		return
 	}
-	if f.rule.StartingDeadlineSeconds != nil {
+	if f.rule.StartingDeadlineSeconds != nil && policy == spec.ConcurrencyForbid {
 		d.again = deadline.Add(time.Nanosecond)
 	}
+}
+
+// late reports whether a run that is due since a time may miss its deadline. It may not if the time has passed since the previous decision,
+// which a loaded host makes late, or if an earlier run was deleted for it.
+func (f *facts) late(since time.Time) bool {
+	seen := since.After(f.seen) && f.now.Sub(f.seen) < leap
+	replaces := f.rule.Policy() == spec.ConcurrencyReplace && f.waiting.Equal(since.Add(-f.delay))
+	return !seen && !replaces
 }
 
 // miss reports the times up to last that are left out.

@@ -58,6 +58,7 @@ func (w *world) time(text string) time.Time {
 func (w *world) turn() (again time.Time, changed bool) {
 	d := decide(&w.facts)
 	f := &w.facts
+	f.seen = f.now
 	if d.since.Before(f.since) && !d.since.Equal(f.now) {
 		w.t.Fatalf("runs up to %v were done with, now up to %v", f.since, d.since)
 	}
@@ -107,7 +108,8 @@ func (w *world) until(end time.Time) {
 			}
 			return
 		}
-		f.now = next
+		// the daemon has decided each maxSleep, without an effect
+		f.now, f.seen = next, latest(f.seen, next.Add(-maxSleep))
 	}
 }
 
@@ -389,6 +391,47 @@ func TestDelay(t *testing.T) {
 	w.check([]string{"2026-05-02 03:20"}, nil) // the time of the first day had passed
 	if want := w.time("2026-05-03 03:20"); !w.next.Equal(want) {
 		t.Errorf("next run at %v, want %v", w.next, want)
+	}
+}
+
+// TestLoadedHost: a decision that is late does not miss a run, whatever its deadline. One after the host was suspended does.
+func TestLoadedHost(t *testing.T) {
+	for _, policy := range []spec.ConcurrencyPolicy{spec.ConcurrencyAllow, spec.ConcurrencyForbid, spec.ConcurrencyReplace} {
+		rule := spec.Schedule{Cron: "0 3 * * *", TimeZone: "UTC", StartingDeadlineSeconds: new(spec.Seconds(1)), ConcurrencyPolicy: policy}
+		for _, tc := range []struct {
+			late   time.Duration
+			starts bool
+		}{{time.Minute, true}, {time.Hour, false}} {
+			w := newWorld(t, &rule, "2026-05-01 02:00")
+			w.until(w.time("2026-05-01 02:59"))
+			w.facts.now = w.time("2026-05-01 03:00").Add(tc.late)
+			if d := decide(&w.facts); !d.start.IsZero() != tc.starts || len(d.reports) > 0 == tc.starts {
+				t.Errorf("%s, %v late: %+v", policy, tc.late, d)
+			}
+		}
+	}
+}
+
+// TestReplaceDeadline: the deletion of the earlier run may take longer than the deadline of the one that replaces it.
+func TestReplaceDeadline(t *testing.T) {
+	w := newWorld(t, &spec.Schedule{
+		Cron: "0 1 * * *", TimeZone: "UTC", ConcurrencyPolicy: spec.ConcurrencyReplace, StartingDeadlineSeconds: new(spec.Seconds(10)),
+	}, "2026-05-01 00:00")
+	w.facts.delay = time.Minute
+	w.facts.runs = []Run{{Pod: "a", Scheduled: w.time("2026-04-30 01:00")}}
+	w.facts.now = w.time("2026-05-01 01:01")
+	d := decide(&w.facts)
+	if len(d.remove) != 1 || d.waiting.IsZero() {
+		t.Fatalf("%+v", d)
+	}
+	w.facts.waiting, w.facts.seen, w.facts.now = d.waiting, w.facts.now, w.facts.now.Add(30*time.Second)
+	w.facts.runs[0].deleting = true
+	if d := decide(&w.facts); len(d.reports) != 0 || !d.waiting.Equal(w.facts.waiting) || !d.again.After(w.facts.now) {
+		t.Errorf("while it is being deleted: %+v", d)
+	}
+	w.facts.runs = nil
+	if d := decide(&w.facts); d.start.IsZero() || len(d.reports) != 0 {
+		t.Errorf("when it is deleted: %+v", d)
 	}
 }
 

@@ -84,6 +84,7 @@ type entry struct {
 	failure    string    // of the newest attempt to save the state; empty: it succeeded
 	failed     time.Time // when that was
 	waiting    time.Time // see facts
+	seen       time.Time // see facts
 }
 
 // Status is a schedule at one moment. It is immutable.
@@ -287,12 +288,12 @@ func (s *Schedules) reject(ctx context.Context, name string, err error) {
 
 // turnOf decides what becomes of a schedule now, and carries it out.
 func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
-	rule := e.definition.Schedule
+	rule, now := e.definition.Schedule, s.o.Now()
 	d := decide(&facts{
-		rule: rule, times: e.calendar, since: e.state.Since, saved: e.saved, delay: s.delay(e.definition), runs: runs, now: s.o.Now(),
-		waiting: e.waiting,
+		rule: rule, times: e.calendar, since: e.state.Since, saved: e.saved, delay: s.delay(e.definition), runs: runs,
+		now: now, seen: e.seen, waiting: e.waiting,
 	})
-	e.waiting = d.waiting
+	e.waiting, e.seen = d.waiting, now
 	for _, r := range d.reports {
 		s.emit(e.definition.Name, r)
 	}
