@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,6 +19,11 @@ type facts struct {
 	since time.Time
 	// saved is since, as it is on the disk.
 	saved time.Time
+	// ahead is the time up to which runs were started before the clock was set back; zero: the clock has passed it. If the clock was wrong
+	// before, these times come again. If it is wrong now, as after a boot without a real-time clock, they do not.
+	ahead time.Time
+	// loaded is set until the first decision of a daemon by a clock that is set. The daemon before may have started runs after since.
+	loaded bool
 	// delay is that of the runs, see [spec.Schedule].
 	delay time.Duration
 	runs  []Run     // the oldest first
@@ -55,6 +61,8 @@ func (r *Run) Succeeded() bool { return r.Finished && r.Phase == lifecycle.Phase
 type decision struct {
 	// since is the new value of that of the facts. It is saved after the start.
 	since   time.Time
+	ahead   time.Time // the new value of that of the facts, saved with since
+	found   time.Time // scheduled time of the newest run, which an earlier daemon has started without saving it; zero: none
 	waiting time.Time
 	start   time.Time // scheduled time of the run to be started; zero: none
 	remove  []Run     // to be deleted
@@ -85,24 +93,25 @@ const (
 //
 //	the clock of the host is not set                        nothing starts
 //	the clock went back by more than [correction]           times up to now are left out
+//	the clock was set forwards to where it was before       times that were started before are left out
+//	a daemon was killed after a start                       times up to that of the newest run are left out
 //	suspended                                               nothing starts
 //	a time has passed since the last run                    the newest such time is due, the earlier ones are left out
 //	due, for longer than startingDeadlineSeconds            left out, unless the delay is that of this daemon
 //	due, an earlier run is running, Forbid                  waits for the end of that run
 //	due, an earlier run is running, Replace                 deletes that run; due again when it is gone
+//	due, a run of the same time exists                      deletes that run, if it has finished; due again when it is gone
 //	due                                                     starts
 //
 // Whatever the clock does, a decision starts at most one run, and the time up to which runs are done with increases with each.
 func decide(f *facts) decision {
-	d := decision{since: f.since, reason: api.ReasonScheduled, remove: f.surplus()}
+	d := decision{since: f.since, ahead: f.ahead, reason: api.ReasonScheduled}
 	if f.now.Year() < clockSetYear {
-		d.reason = api.ReasonClockNotSet
+		d.reason, d.remove = api.ReasonClockNotSet, f.surplus(d.since)
 		return d
 	}
-	if f.since.Sub(f.now) > correction {
-		d.reports = append(d.reports, report{api.EventScheduleClockSetBack, event.Fields{"time": timeText(f.since)}})
-		d.since = f.now
-	}
+	f.followClock(&d)
+	d.remove = f.surplus(d.since)
 	if f.rule.Suspend {
 		d.reason = api.ReasonSuspended
 		return d
@@ -114,6 +123,37 @@ func decide(f *facts) decision {
 		d.again = d.next
 	}
 	return d
+}
+
+// followClock sets up to when runs are done with, by the clock that the host has now.
+func (f *facts) followClock(d *decision) {
+	if f.since.Sub(f.now) > correction {
+		d.reports = append(d.reports, report{api.EventScheduleClockSetBack, event.Fields{"time": timeText(f.since)}})
+		d.since, d.ahead = f.now, latest(f.since, newest(f.runs))
+	}
+	if !d.ahead.IsZero() && !f.now.Before(d.ahead) {
+		if !f.watched() {
+			d.since = latest(d.since, d.ahead)
+		}
+		d.ahead = time.Time{}
+	}
+	if f.loaded {
+		past := slices.DeleteFunc(slices.Clone(f.runs), func(r Run) bool { return r.Scheduled.After(f.now) })
+		if at := newest(past); at.After(d.since) {
+			d.since, d.found = at, at
+		}
+	}
+}
+
+// watched reports whether the time since the previous decision has passed, and was not skipped.
+func (f *facts) watched() bool { return f.now.Sub(f.seen) < leap }
+
+// newest returns the newest time of the schedule of runs; zero: there is none.
+func newest(runs []Run) (at time.Time) {
+	for i := range runs {
+		at = latest(at, runs[i].Scheduled)
+	}
+	return at
 }
 
 // due decides what happens to the newest time that has passed.
@@ -146,6 +186,11 @@ func (f *facts) due(d *decision, clock time.Time) {
 				d.remove = append(d.remove, r)
 			}
 		}
+	case f.same(due) != nil: // of a clock that was ahead
+		d.waiting, d.reason = due, api.ReasonRunActive
+		if same := f.same(due); !same.deleting {
+			d.remove = append(d.remove, *same)
+		}
 	default:
 		if before := f.times.Last(d.since, due.Add(-time.Nanosecond)); !before.IsZero() {
 			f.miss(d, before)
@@ -161,8 +206,8 @@ func (f *facts) due(d *decision, clock time.Time) {
 // late reports whether a run that is due since a time may miss its deadline. It may not if the time has passed since the previous decision,
 // which a loaded host makes late, or if an earlier run was deleted for it.
 func (f *facts) late(since time.Time) bool {
-	seen := since.After(f.seen) && f.now.Sub(f.seen) < leap
-	replaces := f.rule.Policy() == spec.ConcurrencyReplace && f.waiting.Equal(since.Add(-f.delay))
+	seen := since.After(f.seen) && f.watched()
+	replaces := f.rule.Policy() != spec.ConcurrencyForbid && f.waiting.Equal(since.Add(-f.delay))
 	return !seen && !replaces
 }
 
@@ -173,6 +218,15 @@ func (f *facts) miss(d *decision, last time.Time) {
 		fields["last"] = " to " + text
 	}
 	d.reports = append(d.reports, report{api.EventScheduleMissed, fields})
+}
+
+// same returns the run of a time, if it does not run; nil: there is none.
+func (f *facts) same(at time.Time) *Run {
+	i := slices.IndexFunc(f.runs, func(r Run) bool { return r.Scheduled.Equal(at) && (r.Finished || r.deleting) })
+	if i < 0 {
+		return nil
+	}
+	return &f.runs[i]
 }
 
 // active returns the runs that have not finished, or are still being deleted. Those that a person has requested are not among them, as the
@@ -186,21 +240,35 @@ func (f *facts) active() (list []Run) {
 	return list
 }
 
-// surplus returns the finished runs beyond the limits. A run is kept until the time of the schedule is saved: its name tells the next
-// daemon that it was started.
-func (f *facts) surplus() (list []Run) {
+// surplus returns the finished runs beyond the limits. Since is the time up to which runs are done with. A run is kept until that time is
+// saved: its name tells the next daemon that it was started.
+func (f *facts) surplus(since time.Time) (list []Run) {
 	successful, failed := f.rule.History()
 	left := map[bool]int{true: successful, false: failed}
-	for _, r := range slices.Backward(f.runs) {
+	for _, r := range slices.Backward(inOrder(f.runs, f.now)) {
+		unsaved := r.Scheduled.After(f.saved) && (f.loaded || !r.Scheduled.After(since))
 		switch {
 		case !r.Finished || r.deleting:
 		case left[r.Succeeded()] > 0:
 			left[r.Succeeded()]--
-		case !r.Scheduled.After(f.saved):
+		case !unsaved:
 			list = append(list, r)
 		}
 	}
 	return list
+}
+
+// inOrder returns runs, the oldest first. The clock was ahead when those were created that are newer than it, so they are older than others.
+func inOrder(runs []Run, now time.Time) []Run {
+	later := func(r Run) int {
+		if r.Created.After(now) {
+			return 0
+		}
+		return 1
+	}
+	return slices.SortedStableFunc(slices.Values(runs), func(a, b Run) int {
+		return cmp.Or(cmp.Compare(later(a), later(b)), a.Created.Compare(b.Created))
+	})
 }
 
 func latest(a, b time.Time) time.Time {

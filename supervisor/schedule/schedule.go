@@ -80,11 +80,12 @@ type entry struct {
 	definition *spec.Pod
 	calendar   *calendar.Calendar
 	state      State     // as it is to be saved
-	saved      time.Time // [State.Since] on the disk
+	saved      State     // as it is on the disk
 	failure    string    // of the newest attempt to save the state; empty: it succeeded
 	failed     time.Time // when that was
 	waiting    time.Time // see facts
 	seen       time.Time // see facts
+	loaded     bool      // see facts
 }
 
 // Status is a schedule at one moment. It is immutable.
@@ -267,13 +268,13 @@ func (s *Schedules) entry(name string, definition *spec.Pod) (*entry, error) {
 		return nil, err
 	}
 	if e == nil {
-		e = &entry{state: s.states[name], saved: s.states[name].Since}
+		e = &entry{state: s.states[name], saved: s.states[name], loaded: true}
 		s.entries[name] = e
 	}
 	e.definition, e.calendar = definition, times
 	if e.state.Cron != rule.Cron || e.state.TimeZone != rule.TimeZone {
 		e.state = State{Pod: name, Cron: rule.Cron, TimeZone: rule.TimeZone, Since: s.o.Now(), Last: e.state.Last}
-		e.saved, e.waiting = time.Time{}, time.Time{}
+		e.saved, e.waiting = State{}, time.Time{}
 	}
 	return e, nil
 }
@@ -290,9 +291,13 @@ func (s *Schedules) reject(ctx context.Context, name string, err error) {
 func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 	rule, now := e.definition.Schedule, s.o.Now()
 	d := decide(&facts{
-		rule: rule, times: e.calendar, since: e.state.Since, saved: e.saved, delay: s.delay(e.definition), runs: runs,
-		now: now, seen: e.seen, waiting: e.waiting,
+		rule: rule, times: e.calendar, since: e.state.Since, saved: e.saved.Since, ahead: e.state.Ahead, loaded: e.loaded,
+		delay: s.delay(e.definition), runs: runs, now: now, seen: e.seen, waiting: e.waiting,
 	})
+	e.loaded = e.loaded && d.reason == api.ReasonClockNotSet
+	if !d.found.IsZero() {
+		e.state.Last = d.found
+	}
 	e.waiting, e.seen = d.waiting, now
 	for _, r := range d.reports {
 		s.emit(e.definition.Name, r)
@@ -309,7 +314,7 @@ func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 			e.state.Last = d.start
 		}
 	}
-	e.state.Since = d.since
+	e.state.Since, e.state.Ahead = d.since, d.ahead
 	s.save(ctx, e)
 	if e.failure != "" {
 		if again := e.failed.Add(retry); d.again.IsZero() || again.Before(d.again) {
@@ -319,13 +324,14 @@ func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 	return d
 }
 
-// save saves the state of a schedule if it has changed. If that fails, the names of the runs tell the next daemon which were started, and
+// save saves the state of a schedule if it has changed. If that fails, the runs tell the next daemon which were started, and
 // the disk is not written again for [retry].
 func (s *Schedules) save(ctx context.Context, e *entry) {
 	next := e.state
 	now := s.o.Now()
 	since := now.Sub(e.failed)
-	if e.saved.Equal(next.Since) || e.failure != "" && since >= 0 && since < retry { // the clock may have been set back
+	unchanged := e.saved.Since.Equal(next.Since) && e.saved.Ahead.Equal(next.Ahead)
+	if unchanged || e.failure != "" && since >= 0 && since < retry { // the clock may have been set back
 		return
 	}
 	name := next.Pod
@@ -336,7 +342,7 @@ func (s *Schedules) save(ctx context.Context, e *entry) {
 		e.failure, e.failed = err.Error(), now
 		return
 	}
-	e.saved, e.failure, s.states[name] = next.Since, "", next
+	e.saved, e.failure, s.states[name] = next, "", next
 }
 
 // delay is how long the runs of a pod are delayed on this host.
@@ -352,17 +358,11 @@ func (s *Schedules) delay(definition *spec.Pod) time.Duration {
 // scheduler is who requests what a schedule does, for people.
 func scheduler(pod string) string { return "the schedule of pod " + pod }
 
-// start starts a run at a time of the schedule, unless an earlier daemon has started it.
+// start starts a run at a time of the schedule.
 func (s *Schedules) start(definition *spec.Pod, at time.Time) error {
 	run := definition.Run(at, false)
 	owner := state.Owner{By: scheduler(definition.Name), Schedule: definition.Name, Scheduled: at.Unix()}
 	_, err := s.pods.Add(run, owner)
-	isRun := func(p supervisor.Snapshot) bool {
-		return p.Pod.Name == run.Name && p.Owner.Schedule == owner.Schedule && p.Owner.Scheduled == owner.Scheduled
-	}
-	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && slices.ContainsFunc(s.pods.Pods(), isRun) {
-		return nil
-	}
 	if err != nil && !errors.Is(err, supervisor.ErrLeaving) {
 		s.emit(definition.Name, report{api.EventScheduleFailed, event.Fields{"run": run.Name, "error": err.Error()}})
 	} else if err == nil {
@@ -439,7 +439,7 @@ func (s *Schedules) List() (list []Status) {
 				status.Last = latest(status.Last, r.Scheduled)
 			}
 		}
-		status.File, status.Runs = f.Path, runs[f.Pod]
+		status.File, status.Runs = f.Path, inOrder(runs[f.Pod], s.o.Now())
 		slices.Reverse(status.Runs)
 		list = append(list, status)
 	}

@@ -211,6 +211,71 @@ func TestDisk(t *testing.T) {
 	}
 }
 
+// TestKilled: a run that was started without being saved is not reported as missed.
+func TestKilled(t *testing.T) {
+	h := newHost(t)
+	h.at(h.daemon(), 1, 1)
+	kept := h.dir + ".kept"
+	if err := os.CopyFS(kept, os.DirFS(h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	h.at(h.daemon(), 1, 3)
+	h.finish()
+	if err := errors.Join(os.RemoveAll(h.dir), os.Rename(kept, h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	s := h.daemon()
+	h.at(s, 2, 2)
+	if list := s.List(); len(list) != 1 || !list[0].Last.Equal(time.Date(2026, 5, 1, 3, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v", list)
+	}
+	h.at(s, 2, 4)
+	if want := []api.EventKind{api.EventScheduleStarted, api.EventScheduleStarted}; !slices.Equal(h.events(), want) {
+		t.Errorf("events: %v, want %v", h.events(), want)
+	}
+}
+
+// TestBoots: the next daemon knows up to when runs were started before the clock was set back.
+func TestBoots(t *testing.T) {
+	h := newHost(t)
+	h.at(h.daemon(), 20, 1)
+	h.at(h.daemon(), 20, 3)
+	h.finish()
+	h.at(h.daemon(), 1, 1)
+	h.at(h.daemon(), 20, 5)
+	if want := []api.EventKind{api.EventScheduleStarted, api.EventScheduleClockSetBack}; !slices.Equal(h.events(), want) {
+		t.Errorf("events: %v, want %v", h.events(), want)
+	}
+}
+
+// TestSameTime: a run of a clock that was ahead does not prevent the one of the same time. It is deleted if it has finished.
+func TestSameTime(t *testing.T) {
+	const started, failed = api.EventScheduleStarted, api.EventScheduleFailed
+	for finished, last := range map[bool]api.EventKind{true: started, false: failed} {
+		h := newHost(t)
+		s := h.daemon()
+		h.at(s, 3, 1)
+		h.at(s, 3, 3)
+		if finished {
+			h.finish()
+		}
+		h.at(s, 1, 1)
+		h.at(s, 3, 2)
+		h.now = time.Date(2026, 5, 3, 2, 59, 50, 0, time.UTC)
+		s.pass(t.Context())
+		h.at(s, 3, 3)
+		h.at(s, 3, 3)
+		events := h.events()
+		if got := events[len(events)-1]; got != last {
+			t.Errorf("finished: %t, events: %v", finished, events)
+		}
+		run := h.list[len(h.list)-1]
+		if finished && (run.Pod.Name != "backup-29629620" || run.AtRest) {
+			t.Errorf("%+v", run)
+		}
+	}
+}
+
 // TestSaveAgain: a disk that is full is not written at each change of a pod.
 func TestSaveAgain(t *testing.T) {
 	h := newHost(t)
