@@ -258,7 +258,7 @@ func (f *facts) surplus(since time.Time) (list []Run) {
 	return list
 }
 
-// inOrder returns runs, the oldest first. The clock was ahead when those were created that are newer than it, so they are older than others.
+// inOrder returns runs, the oldest first. Those that are newer than the clock were created while it was ahead: they are older than others.
 func inOrder(runs []Run, now time.Time) []Run {
 	later := func(r Run) int {
 		if r.Created.After(now) {
