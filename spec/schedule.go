@@ -21,8 +21,8 @@ type Schedule struct {
 	// What happens if it is time for a run while an earlier one is running: `Allow` starts it, `Forbid` waits for the earlier one,
 	// `Replace` deletes the earlier one. Default: `Allow`.
 	ConcurrencyPolicy ConcurrencyPolicy `json:"concurrencyPolicy,omitempty"`
-	// Time after which a run that could not start is missed, because the host was off or an earlier run was running. Default: no limit,
-	// the newest of such runs starts.
+	// Time after which a run that could not start is missed, because the host was off or an earlier run was running, at least 1. Default:
+	// no limit, the newest of such runs starts.
 	StartingDeadlineSeconds *Seconds `json:"startingDeadlineSeconds,omitempty"`
 	// Start no runs. Those that are running continue. Default: false.
 	Suspend bool `json:"suspend,omitempty"`
@@ -48,6 +48,7 @@ const (
 const (
 	maxHistory             int32   = 365
 	maxJitter              Seconds = 24 * 60 * 60
+	minDeadline            Seconds = 1  // no run starts at the very moment of its time
 	maxScheduledName               = 52 // of a CronJob: 11 characters follow in the names of its runs
 	defaultHistory         int32   = 3
 	defaultFailedHistory   int32   = 1
@@ -106,6 +107,9 @@ func (v *validator) schedule(s *Schedule) {
 		v.bad(&s.TimeZone, "must not be empty")
 	}
 	chosen(v, &s.ConcurrencyPolicy, ConcurrencyAllow, ConcurrencyForbid, ConcurrencyReplace)
+	if s.StartingDeadlineSeconds != nil && *s.StartingDeadlineSeconds < minDeadline {
+		v.bad(s.StartingDeadlineSeconds, "must be greater than or equal to %v", minDeadline)
+	}
 	if s.JitterSeconds > maxJitter {
 		v.bad(&s.JitterSeconds, "must be less than or equal to %v", maxJitter)
 	}

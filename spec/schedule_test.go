@@ -21,6 +21,8 @@ func TestScheduleProblems(t *testing.T) {
 		{"policy", scheduled(`, concurrencyPolicy = "Never"`), "schedule.concurrencyPolicy", `values: "Allow", "Forbid", "Replace"`},
 		{"jitter", scheduled(`, jitterSeconds = 86401`), "schedule.jitterSeconds", "less than or equal to 86400"},
 		{"deadline", scheduled(`, startingDeadlineSeconds = -1`), "schedule.startingDeadlineSeconds", "greater than or equal to 0"},
+		{"no deadline", scheduled(`, startingDeadlineSeconds = 0`), "schedule.startingDeadlineSeconds", "greater than or equal to 1"},
+		{"short deadline", scheduled(`, startingDeadlineSeconds = 0.9`), "schedule.startingDeadlineSeconds", "greater than or equal to 1"},
 		{"history", scheduled(`, successfulJobsHistoryLimit = 366`), "schedule.successfulJobsHistoryLimit", "between 0 and 365"},
 		{"history of failures", scheduled(`, failedJobsHistoryLimit = -1`), "schedule.failedJobsHistoryLimit", "between 0 and 365"},
 		{"unknown field", scheduled(`, timezone = "UTC"`), "schedule.timezone", "unknown field"},

@@ -58,10 +58,12 @@ func (w *world) time(text string) time.Time {
 func (w *world) turn() (again time.Time, changed bool) {
 	d := decide(&w.facts)
 	f := &w.facts
+	f.seen = f.now
 	if d.since.Before(f.since) && !d.since.Equal(f.now) {
 		w.t.Fatalf("runs up to %v were done with, now up to %v", f.since, d.since)
 	}
-	f.since, f.saved, f.waiting, w.reason, w.next = d.since, d.since, d.waiting, d.reason, d.next
+	f.since, f.saved, f.ahead, f.waiting, w.reason, w.next = d.since, d.since, d.ahead, d.waiting, d.reason, d.next
+	f.loaded = f.loaded && d.reason == api.ReasonClockNotSet
 	for _, r := range d.reports {
 		w.reports = append(w.reports, f.now.In(w.zone).Format(layout)+" "+string(r.kind))
 	}
@@ -107,7 +109,8 @@ func (w *world) until(end time.Time) {
 			}
 			return
 		}
-		f.now = next
+		// the daemon has decided each maxSleep, without an effect
+		f.now, f.seen = next, latest(f.seen, next.Add(-maxSleep))
 	}
 }
 
@@ -282,6 +285,40 @@ func TestLeaps(t *testing.T) {
 	}
 }
 
+// TestBootClock: a host without a real-time clock boots with the time of its image. No run is repeated when the clock is set.
+func TestBootClock(t *testing.T) {
+	w := newWorld(t, &spec.Schedule{Cron: "0 3 * * *", TimeZone: "Europe/Berlin"}, "2026-05-20 02:00")
+	w.until(w.time("2026-05-20 04:00"))
+	for range 3 {
+		w.leap(w.time("2026-05-01 00:00"))
+		w.facts.loaded, w.facts.seen = true, time.Time{}
+		w.until(w.time("2026-05-01 00:01"))
+		w.leap(w.time("2026-05-20 05:00"))
+		w.until(w.time("2026-05-20 06:00"))
+	}
+	w.until(w.time("2026-05-21 04:00"))
+	if !w.facts.ahead.IsZero() {
+		t.Errorf("the clock has passed %v", w.facts.ahead)
+	}
+	w.leap(w.time("2026-05-01 00:00")) // and the next night without power
+	w.until(w.time("2026-05-01 00:01"))
+	w.leap(w.time("2026-05-22 08:00"))
+	w.until(w.time("2026-05-22 09:00"))
+	back := "2026-05-01 00:00 ScheduleClockSetBack"
+	w.check([]string{"2026-05-20 03:00", "2026-05-21 03:00", "2026-05-22 08:00"}, []string{back, back, back, back})
+}
+
+// TestClockWasAhead: the times that a clock which was ahead has shown come again when it gets there.
+func TestClockWasAhead(t *testing.T) {
+	w := newWorld(t, &spec.Schedule{Cron: "0 3 * * *", TimeZone: "Europe/Berlin"}, "2026-05-03 02:00")
+	w.takes = time.Second
+	w.until(w.time("2026-05-03 04:00"))
+	w.leap(w.time("2026-05-01 02:00"))
+	w.until(w.time("2026-05-04 04:00"))
+	w.check([]string{"2026-05-03 03:00", "2026-05-01 03:00", "2026-05-02 03:00", "2026-05-03 03:00", "2026-05-04 03:00"},
+		[]string{"2026-05-01 02:00 ScheduleClockSetBack"})
+}
+
 func TestConcurrency(t *testing.T) {
 	for _, tc := range []struct {
 		name            string
@@ -334,19 +371,32 @@ func TestConcurrency(t *testing.T) {
 // TestReplaceWaits: a run that replaces another one starts when the other one is deleted, which may take its grace period.
 func TestReplaceWaits(t *testing.T) {
 	w := newWorld(t, &spec.Schedule{Cron: "0 1 * * *", TimeZone: "UTC", ConcurrencyPolicy: spec.ConcurrencyReplace}, "2026-05-01 00:00")
-	w.facts.runs = []Run{{Pod: "a"}, {Pod: "b", Finished: true, deleting: true}}
+	earlier := w.time("2026-04-30 01:00")
+	w.facts.runs = []Run{{Pod: "a", Scheduled: earlier}, {Pod: "b", Scheduled: earlier, Finished: true, deleting: true}}
 	w.facts.now = w.time("2026-05-01 01:00")
 	d := decide(&w.facts)
 	if len(d.remove) != 1 || d.remove[0].Pod != "a" || !d.start.IsZero() || !d.since.Equal(w.facts.since) {
 		t.Errorf("%+v", d)
 	}
-	w.facts.runs = []Run{{Pod: "a", deleting: true}}
+	w.facts.runs = []Run{{Pod: "a", Scheduled: earlier, deleting: true}}
 	if d := decide(&w.facts); len(d.remove) != 0 || !d.start.IsZero() {
 		t.Errorf("while it is being deleted: %+v", d)
 	}
 	w.facts.runs = nil
 	if d := decide(&w.facts); d.start.IsZero() || !d.since.Equal(d.start) {
 		t.Errorf("when it is deleted: %+v", d)
+	}
+}
+
+// TestRequestedRuns: a run that a person has requested is not deleted, and no other one waits for it.
+func TestRequestedRuns(t *testing.T) {
+	for _, policy := range []spec.ConcurrencyPolicy{spec.ConcurrencyForbid, spec.ConcurrencyReplace} {
+		w := newWorld(t, &spec.Schedule{Cron: "0 1 * * *", TimeZone: "UTC", ConcurrencyPolicy: policy}, "2026-05-01 00:00")
+		w.facts.runs = []Run{{Pod: "a", Created: w.facts.now}}
+		w.facts.now = w.time("2026-05-01 01:00")
+		if d := decide(&w.facts); len(d.remove) != 0 || len(d.reports) != 0 || !d.start.Equal(w.facts.now) {
+			t.Errorf("%s: %+v", policy, d)
+		}
 	}
 }
 
@@ -379,6 +429,47 @@ func TestDelay(t *testing.T) {
 	}
 }
 
+// TestLoadedHost: a decision that is late does not miss a run, whatever its deadline. One after the host was suspended does.
+func TestLoadedHost(t *testing.T) {
+	for _, policy := range []spec.ConcurrencyPolicy{spec.ConcurrencyAllow, spec.ConcurrencyForbid, spec.ConcurrencyReplace} {
+		rule := spec.Schedule{Cron: "0 3 * * *", TimeZone: "UTC", StartingDeadlineSeconds: new(spec.Seconds(1)), ConcurrencyPolicy: policy}
+		for _, tc := range []struct {
+			late   time.Duration
+			starts bool
+		}{{time.Minute, true}, {time.Hour, false}} {
+			w := newWorld(t, &rule, "2026-05-01 02:00")
+			w.until(w.time("2026-05-01 02:59"))
+			w.facts.now = w.time("2026-05-01 03:00").Add(tc.late)
+			if d := decide(&w.facts); !d.start.IsZero() != tc.starts || len(d.reports) > 0 == tc.starts {
+				t.Errorf("%s, %v late: %+v", policy, tc.late, d)
+			}
+		}
+	}
+}
+
+// TestReplaceDeadline: the deletion of the earlier run may take longer than the deadline of the one that replaces it.
+func TestReplaceDeadline(t *testing.T) {
+	w := newWorld(t, &spec.Schedule{
+		Cron: "0 1 * * *", TimeZone: "UTC", ConcurrencyPolicy: spec.ConcurrencyReplace, StartingDeadlineSeconds: new(spec.Seconds(10)),
+	}, "2026-05-01 00:00")
+	w.facts.delay = time.Minute
+	w.facts.runs = []Run{{Pod: "a", Scheduled: w.time("2026-04-30 01:00")}}
+	w.facts.now = w.time("2026-05-01 01:01")
+	d := decide(&w.facts)
+	if len(d.remove) != 1 || d.waiting.IsZero() {
+		t.Fatalf("%+v", d)
+	}
+	w.facts.waiting, w.facts.seen, w.facts.now = d.waiting, w.facts.now, w.facts.now.Add(30*time.Second)
+	w.facts.runs[0].deleting = true
+	if d := decide(&w.facts); len(d.reports) != 0 || !d.waiting.Equal(w.facts.waiting) || !d.again.After(w.facts.now) {
+		t.Errorf("while it is being deleted: %+v", d)
+	}
+	w.facts.runs = nil
+	if d := decide(&w.facts); d.start.IsZero() || len(d.reports) != 0 {
+		t.Errorf("when it is deleted: %+v", d)
+	}
+}
+
 func TestHistory(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 5, 1, 0, minute, 0, 0, time.UTC) }
 	run := func(name string, minute int, phase lifecycle.Phase) Run {
@@ -400,14 +491,41 @@ func TestHistory(t *testing.T) {
 		{spec.Schedule{SuccessfulJobsHistoryLimit: number(0), FailedJobsHistoryLimit: number(0)}, at(3), "cba"},
 		{spec.Schedule{SuccessfulJobsHistoryLimit: number(9), FailedJobsHistoryLimit: number(9)}, at(8), ""},
 	} {
-		f := facts{rule: &tc.rule, runs: runs, saved: tc.saved}
+		f := facts{rule: &tc.rule, runs: runs, saved: tc.saved, now: at(9)}
 		got := ""
-		for _, r := range f.surplus() {
+		for _, r := range f.surplus(at(9)) {
 			got += r.Pod
 		}
 		if got != tc.want {
 			t.Errorf("with %+v, %q are deleted, want %q", tc.rule, got, tc.want)
 		}
+	}
+}
+
+// TestHistoryOfClockAhead: runs of a clock that was ahead are deleted before those of the clock that was corrected.
+func TestHistoryOfClockAhead(t *testing.T) {
+	at := func(day int) time.Time { return time.Date(2026, 5, day, 3, 0, 0, 0, time.UTC) }
+	f := facts{rule: &spec.Schedule{}, saved: at(2), now: at(2).Add(time.Hour)}
+	for _, day := range []int{1, 2, 10, 11, 12} {
+		f.runs = append(f.runs, Run{
+			Pod: at(day).Format("2"), Scheduled: at(day), Created: at(day), Finished: true, Phase: lifecycle.PhaseSucceeded,
+		})
+	}
+	names := func(runs []Run) (list []string) {
+		for _, r := range runs {
+			list = append(list, r.Pod)
+		}
+		return list
+	}
+	if got, want := names(f.surplus(at(2))), []string{"11", "10"}; !slices.Equal(got, want) {
+		t.Errorf("%q are deleted, want %q", got, want)
+	}
+	if got, want := names(inOrder(f.runs, f.now)), []string{"10", "11", "12", "1", "2"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	f.loaded = true // one of them may have been started without being saved
+	if got := names(f.surplus(at(2))); len(got) != 0 {
+		t.Errorf("%q are deleted by a new daemon", got)
 	}
 }
 

@@ -71,6 +71,7 @@ type Schedules struct {
 	states  map[string]State // by name of the pod
 	entries map[string]*entry
 	deleted map[string]*spec.Pod // definitions that are being deleted, by name
+	invalid map[string]string    // why schedules are not used, by name of the pod
 
 	mu      sync.Mutex
 	decided map[string]Status // without File and Runs, by name of the pod. It is not changed, but replaced
@@ -82,9 +83,12 @@ type entry struct {
 	definition *spec.Pod
 	calendar   *calendar.Calendar
 	state      State     // as it is to be saved
-	saved      time.Time // [State.Since] on the disk
+	saved      State     // as it is on the disk
 	failure    string    // of the newest attempt to save the state; empty: it succeeded
+	failed     time.Time // when that was
 	waiting    time.Time // see facts
+	seen       time.Time // see facts
+	loaded     bool      // see facts
 }
 
 // Status is a schedule at one moment. It is immutable.
@@ -108,6 +112,7 @@ func New(files Files, pods Pods, o Options) *Schedules {
 	return &Schedules{
 		files: files, pods: pods, o: o, disk: disk.NewCaller(o.Log), entries: map[string]*entry{}, deleted: map[string]*spec.Pod{},
 		changed: make(chan struct{}),
+		invalid: map[string]string{},
 	}
 }
 
@@ -116,7 +121,7 @@ const (
 	maxSleep = 30 * time.Second
 	// pace is the least time between two decisions. Pods that start change often.
 	pace = 100 * time.Millisecond
-	// retry is the time after which states are read again that could not be read.
+	// retry is the time after which states are read or saved again if that has failed.
 	retry = 10 * time.Second
 )
 
@@ -184,9 +189,10 @@ func (s *Schedules) pass(ctx context.Context) (wait time.Duration) {
 		file := scheduled[name]
 		e, err := s.entry(name, file.Definition)
 		if err != nil { // the time zone is not installed any more
-			s.o.Log.LogAttrs(ctx, slog.LevelWarn, "schedule not used", slog.String("pod", name), slog.Any("error", err))
+			s.reject(ctx, name, err)
 			continue
 		}
+		delete(s.invalid, name)
 		d := s.turnOf(ctx, e, runs[name])
 		if !d.again.IsZero() {
 			wait = min(wait, max(0, d.again.Sub(s.o.Now())))
@@ -250,6 +256,7 @@ func (s *Schedules) scheduled() map[string]podfiles.File {
 // forget drops what is known of schedules without a file.
 func (s *Schedules) forget(ctx context.Context, scheduled map[string]podfiles.File) {
 	maps.DeleteFunc(s.entries, func(name string, _ *entry) bool { _, exists := scheduled[name]; return !exists })
+	maps.DeleteFunc(s.invalid, func(name, _ string) bool { _, exists := scheduled[name]; return !exists })
 	names, complete := s.files.Known()
 	for name := range s.states {
 		if _, exists := scheduled[name]; exists || names[name] || !complete {
@@ -280,25 +287,37 @@ func (s *Schedules) entry(name string, definition *spec.Pod) (*entry, error) {
 		return nil, err
 	}
 	if e == nil {
-		e = &entry{state: s.states[name], saved: s.states[name].Since}
+		e = &entry{state: s.states[name], saved: s.states[name], loaded: true}
 		s.entries[name] = e
 	}
 	e.definition, e.calendar = definition, times
 	if e.state.Cron != rule.Cron || e.state.TimeZone != rule.TimeZone {
 		e.state = State{Pod: name, Cron: rule.Cron, TimeZone: rule.TimeZone, Since: s.o.Now(), Last: e.state.Last}
-		e.saved, e.waiting = time.Time{}, time.Time{}
+		e.saved, e.waiting = State{}, time.Time{}
 	}
 	return e, nil
 }
 
+// reject logs that a schedule is not used, once for each reason.
+func (s *Schedules) reject(ctx context.Context, name string, err error) {
+	if s.invalid[name] != err.Error() {
+		s.o.Log.LogAttrs(ctx, slog.LevelWarn, "schedule not used", slog.String("pod", name), slog.Any("error", err))
+	}
+	s.invalid[name] = err.Error()
+}
+
 // turnOf decides what becomes of a schedule now, and carries it out.
 func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
-	rule := e.definition.Schedule
+	rule, now := e.definition.Schedule, s.o.Now()
 	d := decide(&facts{
-		rule: rule, times: e.calendar, since: e.state.Since, saved: e.saved, delay: s.delay(e.definition), runs: runs, now: s.o.Now(),
-		waiting: e.waiting,
+		rule: rule, times: e.calendar, since: e.state.Since, saved: e.saved.Since, ahead: e.state.Ahead, loaded: e.loaded,
+		delay: s.delay(e.definition), runs: runs, now: now, seen: e.seen, waiting: e.waiting,
 	})
-	e.waiting = d.waiting
+	e.loaded = e.loaded && d.reason == api.ReasonClockNotSet
+	if !d.found.IsZero() {
+		e.state.Last = d.found
+	}
+	e.waiting, e.seen = d.waiting, now
 	for _, r := range d.reports {
 		s.emit(e.definition.Name, r)
 	}
@@ -314,15 +333,24 @@ func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 			e.state.Last = d.start
 		}
 	}
-	e.state.Since = d.since
+	e.state.Since, e.state.Ahead = d.since, d.ahead
 	s.save(ctx, e)
+	if e.failure != "" {
+		if again := e.failed.Add(retry); d.again.IsZero() || again.Before(d.again) {
+			d.again = again
+		}
+	}
 	return d
 }
 
-// save saves the state of a schedule if it has changed. If that fails, the names of the runs tell the next daemon which were started.
+// save saves the state of a schedule if it has changed. If that fails, the runs tell the next daemon which were started, and
+// the disk is not written again for [retry].
 func (s *Schedules) save(ctx context.Context, e *entry) {
 	next := e.state
-	if e.saved.Equal(next.Since) {
+	now := s.o.Now()
+	since := now.Sub(e.failed)
+	unchanged := e.saved.Since.Equal(next.Since) && e.saved.Ahead.Equal(next.Ahead)
+	if unchanged || e.failure != "" && since >= 0 && since < retry { // the clock may have been set back
 		return
 	}
 	name := next.Pod
@@ -330,10 +358,10 @@ func (s *Schedules) save(ctx context.Context, e *entry) {
 		if err.Error() != e.failure { // it is repeated
 			s.o.Log.LogAttrs(ctx, slog.LevelWarn, "state of a schedule not saved", slog.String("pod", name), slog.Any("error", err))
 		}
-		e.failure = err.Error()
+		e.failure, e.failed = err.Error(), now
 		return
 	}
-	e.saved, e.failure, s.states[name] = next.Since, "", next
+	e.saved, e.failure, s.states[name] = next, "", next
 }
 
 // delay is how long the runs of a pod are delayed on this host.
@@ -349,17 +377,11 @@ func (s *Schedules) delay(definition *spec.Pod) time.Duration {
 // scheduler is who requests what a schedule does, for people.
 func scheduler(pod string) string { return "the schedule of pod " + pod }
 
-// start starts a run at a time of the schedule, unless an earlier daemon has started it.
+// start starts a run at a time of the schedule.
 func (s *Schedules) start(definition *spec.Pod, at time.Time) error {
 	run := definition.Run(at, false)
 	owner := state.Owner{By: scheduler(definition.Name), Schedule: definition.Name, Scheduled: at.Unix()}
 	_, err := s.pods.Add(run, owner)
-	isRun := func(p supervisor.Snapshot) bool {
-		return p.Pod.Name == run.Name && p.Owner.Schedule == owner.Schedule && p.Owner.Scheduled == owner.Scheduled
-	}
-	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && slices.ContainsFunc(s.pods.Pods(), isRun) {
-		return nil
-	}
 	if err != nil && !errors.Is(err, supervisor.ErrLeaving) {
 		s.emit(definition.Name, report{api.EventScheduleFailed, event.Fields{"run": run.Name, "error": err.Error()}})
 	} else if err == nil {
@@ -450,7 +472,7 @@ func (s *Schedules) List() (list []Status) {
 				status.Last = latest(status.Last, r.Scheduled)
 			}
 		}
-		status.File, status.Runs = f.Path, runs[f.Pod]
+		status.File, status.Runs = f.Path, inOrder(runs[f.Pod], s.o.Now())
 		slices.Reverse(status.Runs)
 		list = append(list, status)
 	}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,7 @@ type host struct {
 	refuse    error // of Add
 	names     []string
 	ring      *event.Ring
+	log       strings.Builder
 }
 
 func (h *host) Files() []podfiles.File      { return h.files }
@@ -97,7 +99,10 @@ func (h *host) events() (kinds []api.EventKind) {
 
 // daemon returns the schedules of a new daemon.
 func (h *host) daemon() *Schedules {
-	return New(h, h, Options{Events: h.ring, States: NewStates(h.dir), Host: "a", Now: func() time.Time { return h.now }})
+	return New(h, h, Options{
+		Events: h.ring, States: NewStates(h.dir), Host: "a", Now: func() time.Time { return h.now },
+		Log: slog.New(slog.NewTextHandler(&h.log, nil)),
+	})
 }
 
 // file defines the pod with a schedule.
@@ -207,6 +212,120 @@ func TestDisk(t *testing.T) {
 	s = h.daemon()
 	if wait := h.at(s, 3, 1); wait != retry || h.runs() != "" {
 		t.Errorf("%v, runs: %s", wait, h.runs())
+	}
+}
+
+// TestKilled: a run that was started without being saved is not reported as missed.
+func TestKilled(t *testing.T) {
+	h := newHost(t)
+	h.at(h.daemon(), 1, 1)
+	kept := h.dir + ".kept"
+	if err := os.CopyFS(kept, os.DirFS(h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	h.at(h.daemon(), 1, 3)
+	h.finish()
+	if err := errors.Join(os.RemoveAll(h.dir), os.Rename(kept, h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	s := h.daemon()
+	h.at(s, 2, 2)
+	if list := s.List(); len(list) != 1 || !list[0].Last.Equal(time.Date(2026, 5, 1, 3, 0, 0, 0, time.UTC)) {
+		t.Errorf("%+v", list)
+	}
+	h.at(s, 2, 4)
+	if want := []api.EventKind{api.EventScheduleStarted, api.EventScheduleStarted}; !slices.Equal(h.events(), want) {
+		t.Errorf("events: %v, want %v", h.events(), want)
+	}
+}
+
+// TestBoots: the next daemon knows up to when runs were started before the clock was set back.
+func TestBoots(t *testing.T) {
+	h := newHost(t)
+	h.at(h.daemon(), 20, 1)
+	h.at(h.daemon(), 20, 3)
+	h.finish()
+	h.at(h.daemon(), 1, 1)
+	h.list = nil // runs tell up to when they were started, too
+	h.at(h.daemon(), 20, 5)
+	if want := []api.EventKind{api.EventScheduleStarted, api.EventScheduleClockSetBack}; !slices.Equal(h.events(), want) {
+		t.Errorf("events: %v, want %v", h.events(), want)
+	}
+}
+
+// TestSameTime: a run of a clock that was ahead does not prevent the one of the same time. It is deleted if it has finished.
+func TestSameTime(t *testing.T) {
+	const started, failed = api.EventScheduleStarted, api.EventScheduleFailed
+	for finished, last := range map[bool]api.EventKind{true: started, false: failed} {
+		h := newHost(t)
+		s := h.daemon()
+		h.at(s, 3, 1)
+		h.at(s, 3, 3)
+		if finished {
+			h.finish()
+		}
+		h.at(s, 1, 1)
+		h.at(s, 3, 2)
+		h.now = time.Date(2026, 5, 3, 2, 59, 50, 0, time.UTC)
+		s.pass(t.Context())
+		h.at(s, 3, 3)
+		h.at(s, 3, 3)
+		events := h.events()
+		if got := events[len(events)-1]; got != last {
+			t.Errorf("finished: %t, events: %v", finished, events)
+		}
+		run := h.list[len(h.list)-1]
+		if finished && (run.Pod.Name != "backup-29629620" || run.AtRest) {
+			t.Errorf("%+v", run)
+		}
+	}
+}
+
+// TestSaveAgain: a disk that is full is not written at each change of a pod.
+func TestSaveAgain(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	h.at(s, 1, 1)
+	if err := errors.Join(os.RemoveAll(h.dir), os.WriteFile(h.dir, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if wait := h.at(s, 1, 3); wait != retry {
+		t.Errorf("the next pass is in %v", wait)
+	}
+	if err := os.Remove(h.dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		after time.Duration
+		saved bool
+	}{{retry - time.Second, false}, {time.Second, true}} {
+		h.now = h.now.Add(tc.after)
+		s.pass(t.Context())
+		if _, err := os.Stat(filepath.Join(h.dir, "backup.json")); (err == nil) != tc.saved {
+			t.Errorf("at %v: %v", h.now, err)
+		}
+	}
+	if n := strings.Count(h.log.String(), "state of a schedule not saved"); n != 1 {
+		t.Errorf("%d messages: %s", n, h.log.String())
+	}
+}
+
+// TestTimeZoneRemoved: a schedule whose time zone is not installed any more is reported once.
+func TestTimeZoneRemoved(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	valid := h.files[0].Definition
+	for range 2 {
+		h.file(`cron = "0 3 * * *"`)
+		h.files[0].Definition.Schedule.TimeZone = "Mars/Olympus"
+		for hour := range 3 {
+			h.at(s, 1, hour)
+		}
+		h.files[0].Definition = valid
+		h.at(s, 1, 3)
+	}
+	if n := strings.Count(h.log.String(), "schedule not used"); n != 2 { // it was valid in between
+		t.Errorf("%d messages: %s", n, h.log.String())
 	}
 }
 

@@ -20,6 +20,8 @@ type State struct {
 	TimeZone string `json:"timeZone,omitempty"`
 	// Since is the time up to which runs were started or left out, by the wall clock.
 	Since time.Time `json:"since"`
+	// Ahead is the time up to which runs were started before the clock was set back; zero: the clock has passed it.
+	Ahead time.Time `json:"ahead,omitzero"`
 	// Last is the time of the schedule of the last run that was started; zero: none.
 	Last time.Time `json:"last,omitzero"`
 }
