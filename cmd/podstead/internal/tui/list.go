@@ -90,6 +90,7 @@ func (v *listView) update(msg tea.Msg) tea.Cmd {
 				delete(v.selected, name)
 			}
 		}
+		v.find(v.shown()) // the cursor stays at its pod from the first list on
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func (v *listView) find(rows []*live.Row) int {
 		v.at = at
 	}
 	v.at = max(min(v.at, len(rows)-1), 0)
-	if len(rows) > 0 && v.cursor != "" {
+	if len(rows) > 0 {
 		v.cursor = identity(rows[v.at])
 	}
 	return v.at
@@ -109,9 +110,9 @@ func (v *listView) find(rows []*live.Row) int {
 func (v *listView) key(key string) (tea.Cmd, bool) {
 	rows := v.shown()
 	at, page := v.find(rows), max(v.height()-4, 1)
-	name := ""
+	name, row := "", (*live.Row)(nil)
 	if len(rows) > 0 {
-		name = rows[at].Name
+		name, row = rows[at].Name, rows[at]
 	}
 	switch key {
 	case "j", "down":
@@ -135,8 +136,13 @@ func (v *listView) key(key string) (tea.Cmd, bool) {
 		at++
 	case "l":
 		return v.logs(name), true
+	case "esc":
+		if v.wanted != "" || len(v.selected) == 0 {
+			return nil, false
+		}
+		clear(v.selected)
 	default:
-		return v.podKey(key, name)
+		return v.podKey(key, name, row)
 	}
 	if len(rows) > 0 {
 		v.at = min(max(at, 0), len(rows)-1)
@@ -156,7 +162,7 @@ func (v *listView) logs(name string) tea.Cmd {
 		slices.Sort(names)
 	}
 	switch {
-	case name == "":
+	case slices.Equal(names, []string{""}):
 		return nil
 	case len(names) > live.MaxLogPods:
 		v.notice, v.failed = fmt.Sprintf("logs: select at most %d pods", live.MaxLogPods), true

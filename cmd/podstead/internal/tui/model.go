@@ -154,6 +154,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, m.update(msg)
 }
 
+// fail shows an error until the next key.
+func (m *model) fail(err string) { m.notice, m.failed = err, true }
+
 func (m *model) lose(err string) {
 	if m.lost == "" {
 		m.since = m.now
@@ -177,7 +180,9 @@ func (m *model) press(msg *tea.KeyPressMsg) tea.Cmd {
 		esc := tea.KeyPressMsg{Code: tea.KeyEscape}
 		return tea.Batch(m.press(&esc), m.press(&esc))
 	}
-	m.notice = ""
+	if m.prompt == nil {
+		m.notice = "" // with a prompt, it was not on the screen yet
+	}
 	switch {
 	case key == "ctrl+c":
 		return tea.Quit
@@ -225,7 +230,7 @@ func (m *model) run(command string) tea.Cmd {
 			m.pop()
 		}
 	default:
-		m.notice, m.failed = fmt.Sprintf("unknown command %q: use :q, :pods or :help", command), true
+		m.fail(fmt.Sprintf("unknown command %q: use :q, :pods or :help", command))
 	}
 	return nil
 }
@@ -234,9 +239,14 @@ func (m *model) run(command string) tea.Cmd {
 func (m *model) View() tea.View {
 	v := tea.NewView(strings.Join(m.draw(), "\n"))
 	v.AltScreen = true
-	v.WindowTitle = "podstead tui"
 	if p := m.prompt; p != nil {
-		v.Cursor = tea.NewCursor(min(m.screen.columns(clean(p.line())), m.screen.width-1), m.screen.height-1)
+		at := 0
+		if lines := p.lines(); lines != nil {
+			for _, sp := range lines[len(lines)-1] {
+				at += m.screen.columns(sp.text)
+			}
+		}
+		v.Cursor = tea.NewCursor(min(at, m.screen.width-1), m.screen.height-1)
 	}
 	return v
 }
@@ -267,11 +277,14 @@ func (m *model) head() string {
 
 // foot is the last line: a prompt, the result of an action, which can have several lines, or the keys and the command of the page.
 func (m *model) foot() (out []string) {
-	const most = 4
+	most := 4
 	var lines []line
 	switch page := m.current().parts(); {
 	case m.prompt != nil:
-		lines = []line{{{m.prompt.line(), bold}}}
+		lines, most = m.prompt.lines(), m.screen.height
+		if lines == nil {
+			lines = m.screen.wrap(tooSmall, red, " ")
+		}
 	case m.notice != "" && m.failed:
 		lines = m.screen.wrap(m.notice, red, " ")
 	case m.notice != "":
