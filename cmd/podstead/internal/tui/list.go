@@ -174,6 +174,9 @@ func (v *listView) logs(name string) tea.Cmd {
 
 var header = []string{"NAME", "STATE", "READY", "RESTARTS", "CPU", "MEMORY", "AGE"}
 
+// leastNeeded are the columns that a narrow screen leaves out, in this order.
+var leastNeeded = []int{5, 4, 6, 3}
+
 // cells are those of a pod.
 func (v *listView) cells(r *live.Row) []string {
 	cells := []string{r.Name, r.Status, r.Ready, fmt.Sprint(r.Restarts), "-", "-", "-"}
@@ -198,7 +201,8 @@ func (v *listView) cells(r *live.Row) []string {
 
 func age(d time.Duration) string { return view.Age(d) }
 
-// widths are those of the columns. If there is not enough room, the states are shortened first, then the names, then the others.
+// widths are those of the columns; 0: it is left out. If there is not enough room, states and names are shortened, then columns are left
+// out.
 func (v *listView) widths(table [][]string) []int {
 	widths := make([]int, len(header))
 	for _, cells := range table {
@@ -206,13 +210,22 @@ func (v *listView) widths(table [][]string) []int {
 			widths[i] = max(widths[i], v.screen.columns(clean(c)))
 		}
 	}
-	total := len(widths)*columnGap + 1 // with the mark of selected pods
+	total := (len(widths)-1)*columnGap + 1 // with the mark of selected pods
 	for _, w := range widths {
 		total += w
 	}
 	if v.screen.width >= wideScreen {
 		widths[0] = min(widths[0], 40)
 		return widths
+	}
+	least := total - max(widths[0]-minName, 0) - max(widths[1]-minState, 0)
+	for _, column := range leastNeeded {
+		if least <= v.screen.width {
+			break
+		}
+		least -= widths[column] + columnGap
+		total -= widths[column] + columnGap
+		widths[column] = 0
 	}
 	for _, shrink := range []struct{ column, least int }{{1, minState}, {0, minName}, {1, 8}, {0, 8}} {
 		less := min(max(total-v.screen.width, 0), max(widths[shrink.column]-shrink.least, 0))
@@ -277,11 +290,15 @@ func (v *listView) draw(height int) []string {
 // line aligns cells. A wide screen has the reason after them.
 func (v *listView) line(cells []string, widths []int, mark, why string, look style) line {
 	l := line{{mark, yellow}}
+	gap := ""
 	for i, c := range cells {
-		l = append(l, span{v.screen.fit(c, widths[i]) + strings.Repeat(" ", columnGap), look})
+		if widths[i] > 0 {
+			l = append(l, span{gap + v.screen.fit(c, widths[i]), look})
+			gap = strings.Repeat(" ", columnGap)
+		}
 	}
 	if v.screen.width >= wideScreen {
-		l = append(l, span{why, dim})
+		l = append(l, span{gap + why, dim})
 	}
 	return l
 }
