@@ -35,8 +35,6 @@ type model struct {
 	notice string // the result of the last action, until the next key
 	failed bool   // the notice is an error
 	crash  *crash // nil: none
-
-	suspension *suspension
 }
 
 // page is what the screen shows between its first and its last line.
@@ -86,7 +84,7 @@ func ticks() tea.Cmd {
 
 func newModel(ctx context.Context, o *Options, send func(tea.Msg)) *model {
 	m := &model{
-		Options: *o, ctx: ctx, send: send, now: time.Now(), screen: screen{width: 80, height: 24, colour: o.Colour}, suspension: newSuspension(),
+		Options: *o, ctx: ctx, send: send, now: time.Now(), screen: screen{width: 80, height: 24, colour: o.Colour},
 	}
 	m.pages = []page{newList(m)}
 	return m
@@ -168,8 +166,6 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		return tea.Quit
 	case stopped:
 		return m.suspend()
-	case tea.ResumeMsg:
-		m.suspension.catch()
 	case done:
 		m.notice, m.failed = msg.text, msg.failed
 	}

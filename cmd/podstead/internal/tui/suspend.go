@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"strings"
@@ -47,25 +48,11 @@ func canSuspend(pid int, processOf func(int) (process, error)) bool {
 // stopped reports SIGTSTP of another process.
 type stopped struct{}
 
-// suspension handles SIGTSTP.
-type suspension struct {
-	signals  chan os.Signal
-	possible func() bool
-	running  bool // from the request until the program continues
-}
-
-func newSuspension() *suspension {
-	ignored := signal.Ignored(unix.SIGTSTP)
-	s := &suspension{signals: make(chan os.Signal, 1)}
-	s.possible = func() bool { return !ignored && canSuspend(os.Getpid(), processOf) }
-	return s
-}
-
-// watch sends [stopped] until the context ends.
-func (s *suspension) watch(ctx context.Context, send func(tea.Msg)) {
+// forward sends [stopped] for each signal until the context ends.
+func forward(ctx context.Context, signals <-chan os.Signal, send func(tea.Msg)) {
 	for {
 		select {
-		case <-s.signals:
+		case <-signals:
 			send(stopped{})
 		case <-ctx.Done():
 			return
@@ -73,23 +60,35 @@ func (s *suspension) watch(ctx context.Context, send func(tea.Msg)) {
 	}
 }
 
-// catch makes SIGTSTP a message: with its default action, the terminal would not be restored.
-func (s *suspension) catch() {
-	s.running = false
-	signal.Notify(s.signals, unix.SIGTSTP)
+// stop is a "command" that has the terminal while the program is stopped.
+type stop struct{}
+
+func (stop) SetStdin(io.Reader)  {}
+func (stop) SetStdout(io.Writer) {}
+func (stop) SetStderr(io.Writer) {}
+
+// Run stops the process group, as a shell expects it, until SIGCONT. SIGTSTP has no effect: after [signal.Notify], Go ignores it.
+func (stop) Run() error {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	if err := unix.Kill(0, unix.SIGSTOP); err != nil {
+		return err
+	}
+	<-continued // another thread may receive the signal, after Kill returns
+	return nil
 }
 
-// suspend stops the program. bubbletea restores the terminal, sends SIGTSTP, and waits for SIGCONT.
+// suspend stops the program with the terminal as before.
 func (m *model) suspend() tea.Cmd {
-	s := m.suspension
-	switch {
-	case s.running:
-		return nil
-	case !s.possible():
+	if !canSuspend(os.Getpid(), processOf) {
 		m.fail("cannot suspend: no shell with job control")
 		return nil
 	}
-	s.running = true
-	signal.Stop(s.signals) // until tea.ResumeMsg
-	return tea.Suspend
+	return tea.Exec(stop{}, func(err error) tea.Msg {
+		if err != nil {
+			return done{"suspend: " + err.Error(), true}
+		}
+		return nil
+	})
 }

@@ -12,6 +12,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/live"
 )
@@ -45,9 +46,10 @@ func Run(ctx context.Context, o *Options) error {
 	program = tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(),
 		tea.WithColorProfile(colorprofile.ANSI)) // all that styles use; the detection would run a program in tmux
 	defer context.AfterFunc(ctx, program.Quit)() // a program with a context would not wait for its reader of keys
-	m.suspension.catch()
-	defer signal.Stop(m.suspension.signals)
-	go m.suspension.watch(ctx, m.send)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGTSTP) // with its default action, the terminal would not be restored
+	defer signal.Stop(signals)
+	go forward(ctx, signals, m.send)
 	_, err := program.Run()
 	if m.crash != nil {
 		fmt.Fprintf(o.Out, "%s", m.crash.stack)
