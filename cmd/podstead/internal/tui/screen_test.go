@@ -198,3 +198,110 @@ func TestShellWithoutDaemon(t *testing.T) {
 		d.shows("it failed")
 	})
 }
+
+// TestQuiet checks that a daemon that does not respond is not shown as live.
+func TestQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.lists <- pods()
+		d := drive(t, f, 80, 24)
+		d.after(quietTime)
+		d.shows("  live\n")
+		d.after(2 * time.Second)
+		d.shows("no update for 17s\n")
+		f.lists <- pods()
+		d.settle()
+		d.shows("  live\n")
+	})
+}
+
+// TestLogOrder checks the place of lines that are late, of logs that are read later, and of lines that were written after the clock was set.
+func TestLogOrder(t *testing.T) {
+	start := time.Unix(1_800_000_000, 0)
+	var lines []live.Line
+	for _, l := range []struct {
+		container string
+		at        time.Duration
+		text      string
+	}{
+		{"a", 0, "1"}, {"a", time.Hour, "4"}, {"b", 2 * time.Second, "2"}, {"b", 3 * time.Second, "3"},
+		{"a", time.Hour - 2*time.Second, "before 4"},
+		{"a", 0, "5"}, {"b", 4 * time.Second, "7"}, {"a", time.Second, "6"},
+	} {
+		lines = insert(lines, live.Line{Container: l.container, Time: start.Add(l.at), Text: l.text})
+	}
+	var got []string
+	for _, l := range lines {
+		got = append(got, l.Text)
+	}
+	if got, want := strings.Join(got, ", "), "1, 2, 3, before 4, 4, 5, 6, 7"; got != want {
+		t.Errorf("lines %s, want %s", got, want)
+	}
+}
+
+// TestLogLimits checks that the text of logs is bounded, that lines on the screen stay with a filter too, and that logs that are late are
+// marked.
+func TestLogLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.lists <- pods()
+		f.lines["crash"] = make(chan []live.Line)
+		d := drive(t, f, 120, 24)
+		d.press("l")
+		write := func(lines int, before time.Duration, text string) {
+			batch := make([]live.Line, lines)
+			for i := range batch {
+				batch[i] = live.Line{Pod: "crash", Container: "app", Time: ago(before), Text: text}
+			}
+			f.lines["crash"] <- batch
+			d.settle()
+		}
+		v, _ := d.m.current().(*logView)
+		write(live.MaxBatch, 16*time.Second, "even")
+		d.shows("500 lines, behind by 16s")
+		write(1, 16*time.Second, "odd")
+		if got := d.plainScreen(); strings.Contains(got, "behind") {
+			t.Errorf("a batch that is not full:\n%s", got)
+		}
+		write(live.MaxBatch, 16*time.Second, "even")
+		d.after(lagTime + time.Second)
+		if got := d.plainScreen(); strings.Contains(got, "behind") {
+			t.Errorf("no batch for some time:\n%s", got)
+		}
+		for range 4 {
+			write(live.MaxBatch, 0, "even")
+			write(live.MaxBatch, 0, "odd")
+		}
+		d.press("/ e v e n enter g pgdown pgdown")
+		top := v.scroll.top
+		write(maxLines-len(v.lines)+7, 0, "odd")
+		if len(v.lines) != maxLines || v.skipped != 7 || top < 20 || v.scroll.top != top-7 {
+			t.Errorf("%d lines, %d skipped, the first on the screen is %d, before %d", len(v.lines), v.skipped, v.scroll.top, top)
+		}
+		const long = 10_000
+		write(maxBytes/long+100, 0, strings.Repeat("x", long))
+		bytes := 0
+		for _, l := range v.lines {
+			bytes += len(l.Text)
+		}
+		if bytes > maxBytes || bytes < maxBytes-long || len(v.matches) > 0 {
+			t.Errorf("%d bytes, %d lines that the filter selects", bytes, len(v.matches))
+		}
+	})
+}
+
+// TestNarrowList checks that a narrow screen has whole columns, the names before others.
+func TestNarrowList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for width, want := range map[int]string{
+			30: " NAME          STATE     READY\n",
+			40: " NAME                STATE         READY\n",
+			60: " NAME                  STATE         READY  RESTARTS     AGE\n",
+			70: " NAME                     STATE         READY  RESTARTS     CPU    AGE\n",
+		} {
+			f := newFake()
+			f.lists <- pods()
+			drive(t, f, width, 24).shows(want)
+		}
+	})
+}
