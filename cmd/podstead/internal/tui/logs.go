@@ -145,8 +145,8 @@ func insert(lines []live.Line, l live.Line) []live.Line {
 // excess is the number of the oldest lines that are not kept.
 func excess(lines []live.Line) int {
 	bytes := 0
-	for i := len(lines) - 1; i >= 0; i-- {
-		if bytes += len(lines[i].Text); bytes > maxBytes || len(lines)-i > maxLines {
+	for i, l := range slices.Backward(lines) {
+		if bytes += len(l.Text); bytes > maxBytes || len(lines)-i > maxLines {
 			return i + 1
 		}
 	}

@@ -131,8 +131,10 @@ func TestSamePods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.lists <- live.List{Pods: []live.Row{
-			{Name: "web", Status: "Failed", Need: live.Failing}, {Name: "web", UID: "old", Need: live.Moving},
-			{Name: "web", UID: "new", Need: live.Well}, {Name: "-o;reboot.toml", Need: live.Failing},
+			{Name: "web", Status: "Failed", Need: live.Failing},
+			{Name: "web", UID: "old", Need: live.Moving},
+			{Name: "web", UID: "new", Need: live.Well},
+			{Name: "-o;reboot.toml", Need: live.Failing},
 			{Name: "scheduled", Need: live.Well},
 		}}
 		d := drive(t, f, 80, 24)
@@ -224,9 +226,14 @@ func TestLogOrder(t *testing.T) {
 		at        time.Duration
 		text      string
 	}{
-		{"a", 0, "1"}, {"a", time.Hour, "4"}, {"b", 2 * time.Second, "2"}, {"b", 3 * time.Second, "3"},
+		{"a", 0, "1"},
+		{"a", time.Hour, "4"},
+		{"b", 2 * time.Second, "2"}, // the log of another container, read later
+		{"b", 3 * time.Second, "3"},
 		{"a", time.Hour - 2*time.Second, "before 4"},
-		{"a", 0, "5"}, {"b", 4 * time.Second, "7"}, {"a", time.Second, "6"},
+		{"a", 0, "5"}, // the clock was set
+		{"b", 4 * time.Second, "7"},
+		{"a", time.Second, "6"},
 	} {
 		lines = insert(lines, live.Line{Container: l.container, Time: start.Add(l.at), Text: l.text})
 	}

@@ -200,7 +200,7 @@ func helper(name string) int {
 		f.lists <- pods()
 		o := f.options()
 		o.In, o.Out = os.Stdin, os.Stdout
-		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGHUP) //nolint:forbidigo // there is no test
+		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGHUP)
 		defer stop()
 		if err := Run(ctx, o); err != nil {
 			return failed(err)
