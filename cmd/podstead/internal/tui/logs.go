@@ -18,8 +18,8 @@ const (
 	firstLines = 200
 	// maxBytes bounds the text of the lines that are kept: a line can have 4000 characters, which may be escaped.
 	maxBytes = 8 << 20
-	// maxLate is the delay of a line of one stream after one of another. A line that is older than its source's last one by more was written
-	// after the clock was set.
+	// maxLate is the delay of a line of one stream after one of another. A line that is older than its source's last one by more was
+	// written after the clock was set.
 	maxLate = 2 * time.Second
 	// lagTime is the age of the newest line of a full batch from which the title has it. Batches arrive several times in a second.
 	lagTime = 5 * time.Second

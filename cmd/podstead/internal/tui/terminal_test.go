@@ -245,8 +245,8 @@ func helper(name string) int {
 	}
 }
 
-// TestSuspend checks that Ctrl-Z and SIGTSTP restore the terminal and stop the program under a shell with job control, and that it continues
-// without one, where the kernel ignores SIGTSTP.
+// TestSuspend checks that Ctrl-Z and SIGTSTP restore the terminal and stop the program under a shell with job control, and that it
+// continues without one, where the kernel ignores SIGTSTP.
 func TestSuspend(t *testing.T) {
 	ctrlZ := func(_ int, terminal *os.File) error {
 		_, err := terminal.WriteString("\x1a")
@@ -274,10 +274,11 @@ func TestSuspend(t *testing.T) {
 			var out output
 			go out.read(terminal)
 			pid := cmd.Process.Pid
-			text := out.await(t, "crash")
+			out.await(t, "crash")
 			if test.helper == "shell" {
-				if pid, err = strconv.Atoi(regexp.MustCompile(`\[pid (\d+)\]`).FindStringSubmatch(out.await(t, "[pid ", "]"))[1]); err != nil {
-					t.Fatalf("%v: %q", err, text)
+				found := regexp.MustCompile(`\[pid (\d+)\]`).FindStringSubmatch(out.await(t, "[pid ", "]"))
+				if pid, err = strconv.Atoi(found[1]); err != nil {
+					t.Fatal(err)
 				}
 			}
 			if err := test.suspend(pid, terminal); err != nil {
