@@ -24,11 +24,11 @@ type ReadOptions struct {
 	Complete bool
 }
 
-// Read yields the lines of the log at path, starting with its oldest file, each with the time of its first part and without its newline. A
-// Partial entry is a part of a line of more than 1 MiB, or a line at the end of the log that has no newline. The Text is valid until the
-// next iteration. Lines that are not in CRI format are skipped. A missing file is an empty log. Rotation causes no lost or repeated lines.
-// Where files were removed before they were read, an entry with Skipped tells how much they had. The last value may be an error of a file
-// or of ctx.
+// Read yields the lines of the log at path, starting with its oldest file, each with the time of its first part and without its newline.
+// Unless it waits for more lines, it ends with those that existed when it began. A Partial entry is a part of a line of more than 1 MiB, or
+// a line at the end of the log that has no newline. The Text is valid until the next iteration. Lines that are not in CRI format are
+// skipped. A missing file is an empty log. Rotation causes no lost or repeated lines. Where files were removed before they were read, an
+// entry with Skipped tells how much they had. The last value may be an error of a file or of ctx.
 func Read(ctx context.Context, path string, o ReadOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		r := reader{path: path, opt: o, parts: map[Stream]*Entry{}, yield: yield}
@@ -55,6 +55,11 @@ type reader struct {
 	buf    []byte  // read but not yet consumed
 	parts  map[Stream]*Entry
 	place  place
+
+	// last is the file that ends what is read, and end its size in bytes at the beginning: a container can write faster than the reader
+	// reads. Nil: the reader waits for more lines.
+	last *file
+	end  int64 // negative: all of it
 }
 
 func (r *reader) run(ctx context.Context) error {
@@ -66,6 +71,16 @@ func (r *reader) run(ctx context.Context) error {
 	}
 	if err := r.skipToTail(); err != nil {
 		return err
+	}
+	if r.opt.Until == nil {
+		if len(r.files) == 0 {
+			return nil
+		}
+		r.last = r.files[len(r.files)-1]
+		var err error
+		if r.end, err = r.last.size(); err != nil {
+			return fmt.Errorf("read log: %w", err)
+		}
 	}
 	for {
 		last := r.opt.Until == nil || closed(r.opt.Until)
@@ -94,6 +109,9 @@ func (r *reader) readAll(ctx context.Context) error {
 		}
 		if err := r.readFile(ctx); err != nil {
 			return err
+		}
+		if r.files[0] == r.last {
+			return nil
 		}
 		if len(r.files) == 1 {
 			next, err := r.successor()
@@ -135,7 +153,7 @@ func (r *reader) readFile(ctx context.Context) error {
 		if len(r.buf) == cap(r.buf) {
 			r.buf = slices.Grow(r.buf, 64<<10)
 		}
-		n, err := r.files[0].ReadAt(r.buf[len(r.buf):cap(r.buf)], r.offset+int64(len(r.buf)))
+		n, err := r.readAt(r.buf[len(r.buf):cap(r.buf)], r.offset+int64(len(r.buf)))
 		r.buf = r.buf[:len(r.buf)+n]
 		if err := r.takeLines(); err != nil {
 			return err
@@ -148,6 +166,17 @@ func (r *reader) readFile(ctx context.Context) error {
 			return fmt.Errorf("read log: %w", err)
 		}
 	}
+}
+
+// readAt reads the current file, the last one up to the end.
+func (r *reader) readAt(b []byte, offset int64) (int, error) {
+	if r.files[0] == r.last && r.end >= 0 {
+		if offset >= r.end {
+			return 0, io.EOF
+		}
+		b = b[:min(int64(len(b)), r.end-offset)]
+	}
+	return r.files[0].ReadAt(b, offset)
 }
 
 // checkTruncated rewinds a file that is shorter than what was consumed.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -89,6 +90,35 @@ func TestReadEndsWithoutNewline(t *testing.T) {
 	for e, err := range Read(t.Context(), path, ReadOptions{}) {
 		if want := len(e.Text) != 3 || string(e.Text) == "end"; err != nil || e.Partial != want {
 			t.Errorf("%.10q: partial %v, want %v (%v)", e.Text, e.Partial, want, err)
+		}
+	}
+}
+
+// TestReadEnds has a container that writes as fast as its log is read, so that the log is rotated all the time.
+func TestReadEnds(t *testing.T) {
+	for tail, want := range map[int]string{0: "1 2 3 4 5 6 7 8 9 10", 2: "9 10"} {
+		path := filepath.Join(t.TempDir(), "0.log")
+		w := open(t, path, Options{MaxBytes: 256, Keep: 50})
+		n := 0
+		write := func(lines int) {
+			for range lines {
+				n++
+				copyAll(w, Stdout, strconv.Itoa(n)+"\n")
+			}
+		}
+		write(10)
+		var got []string
+		for e, err := range Read(t.Context(), path, ReadOptions{Tail: tail}) {
+			if err != nil || e.Skipped != nil {
+				t.Fatalf("tail %d: %+v, %v", tail, e, err)
+			}
+			if got = append(got, string(e.Text)); n > 200 {
+				break
+			}
+			write(10)
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("tail %d: got %s, want %s", tail, text, want)
 		}
 	}
 }
