@@ -134,7 +134,8 @@ func (s *Supervisor) collectable() (due []finishedPod, wake time.Duration) {
 	limits, schedules := s.finished, s.schedules
 	s.mu.Unlock()
 	list := slices.DeleteFunc(s.finishedPods(), func(p finishedPod) bool {
-		return !p.Facts.Collection.Requested.IsZero() || slices.Contains(schedules, p.Owner.Schedule)
+		isRun := p.Owner.Schedule != "" && (schedules == nil || slices.Contains(schedules, p.Owner.Schedule))
+		return !p.Facts.Collection.Requested.IsZero() || isRun
 	})
 	now := s.shared.now()
 	wake = -1

@@ -279,7 +279,6 @@ func TestScheduledRunsAreKept(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.finished = supervisor.FinishedPods{TTL: time.Hour, Max: 1}
 		m.start()
-		m.SetSchedules([]string{"backup"})
 		for _, name := range []string{"backup-1", "backup-2"} {
 			pod := sleeper("1")
 			pod.Name = name
@@ -291,11 +290,15 @@ func TestScheduledRunsAreKept(t *testing.T) {
 		m.finish("other", "1", "")
 		m.pass(2 * time.Hour)
 		if m.collected() != "other" {
+			t.Errorf("collected before the schedules are known: %q", m.collected())
+		}
+		m.SetSchedules([]string{"backup"})
+		m.pass(2 * time.Hour)
+		if m.collected() != "other" {
 			t.Errorf("collected: %q", m.collected())
 		}
 		m.SetSchedules(nil)
-		m.finish("last", "1", "")
-		m.pass(10 * time.Minute)
+		m.pass(time.Second)
 		if m.collected() != "backup-1 backup-2 other" {
 			t.Errorf("collected without the schedule: %q", m.collected())
 		}

@@ -77,7 +77,7 @@ type Supervisor struct {
 	changed  chan struct{}
 	sessions map[string]*session
 	finished FinishedPods
-	// schedules are the names of the pods that are started by a schedule.
+	// schedules are the names of the pods that are started by a schedule; nil: they are not known yet.
 	schedules []string
 
 	maxCollected int // [maxCollected], except in tests
@@ -221,11 +221,15 @@ func (s *Supervisor) names() []string {
 }
 
 // SetSchedules sets the names of the pods that are started by a schedule, under other names. Their events are kept, and so are their runs
-// that have finished: a schedule has limits of its own.
+// that have finished: a schedule has limits of its own. Until the first call, all runs are kept.
 func (s *Supervisor) SetSchedules(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.schedules = names
+	if s.schedules != nil && slices.Equal(s.schedules, names) {
+		return
+	}
+	s.schedules = append([]string{}, names...)
+	s.notifyLocked() // runs of others may be collected
 }
 
 // Leave stops the supervisor. The containers keep running, and the next supervisor recovers their pods. Leave returns when the state is

@@ -36,7 +36,8 @@ func (a *app) deleteCommand() *cobra.Command {
 		Short: "Stop and delete pods",
 		Long: `Stop pods within their grace period, then delete their containers, logs and state, and their files in the pods
 directory. Images and persistent volumes are kept. podstead run exits when its pods are deleted. Files that are refused
-are deleted only by the name of their pod, not with --selector or --all.`,
+are deleted only by the name of their pod, not with --selector or --all. With a pod that its schedule starts, its runs are
+deleted.`,
 		Example: `  # Delete a pod
   podstead delete web
 
@@ -74,6 +75,7 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	if err != nil {
 		return err
 	}
+	f.schedules = true
 	w, pods, missing, err := a.selectPods(cmd, &f.selection)
 	if err != nil {
 		return err

@@ -28,6 +28,8 @@ type selection struct {
 	fields   fieldSelection
 	// ignoreMissing is set if names of pods that do not exist are no error.
 	ignoreMissing bool
+	// schedules is set if labels also select pods that are started by a schedule.
+	schedules bool
 }
 
 func (s *selection) flags(cmd *cobra.Command) {

@@ -229,15 +229,15 @@ func failed(operation, pod string, err error) error {
 	return fmt.Errorf("%s pod %q: %w", operation, pod, err)
 }
 
-// selectPods returns the selected pods. Files that are refused, and pods that are started by a schedule, are selected only by name. The
-// error missing lists the names that do not exist.
+// selectPods returns the selected pods. Files that are refused are selected only by name, and so are pods that are started by a schedule,
+// unless s.schedules is set. The error missing lists the names that do not exist.
 func (a *app) selectPods(cmd *cobra.Command, s *selection) (w *watcher, pods []api.Pod, missing, err error) {
 	if w, pods, missing, err = a.listSelected(cmd, s, (*client.Client).Pods); err != nil {
 		return nil, nil, nil, err
 	}
 	if len(s.names) == 0 {
 		pods = slices.DeleteFunc(pods, func(p api.Pod) bool {
-			return p.Metadata.UID == "" && (p.Status.Phase == api.PhaseFailed || p.Status.Schedule != nil)
+			return p.Metadata.UID == "" && (p.Status.Phase == api.PhaseFailed || p.Status.Schedule != nil && !s.schedules)
 		})
 		if len(pods) == 0 {
 			a.note("%v", errNoPods)

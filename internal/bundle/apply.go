@@ -222,7 +222,8 @@ func (t *Transaction) applyPod(ctx context.Context, p Pod, earlier *api.ApplyReq
 	if err != nil {
 		return result, fmt.Errorf("pod %q: %w", p.Name, err)
 	}
-	if undo.uid = found.Metadata.UID; undo.uid == "" {
+	// A pod that its schedule starts has none either.
+	if undo.uid = found.Metadata.UID; undo.uid == "" && found.Status.Schedule == nil {
 		return result, fmt.Errorf("pod %q rejected: %s", p.Name, found.Status.Message)
 	}
 	return result, nil

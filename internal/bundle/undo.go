@@ -71,7 +71,7 @@ func (t *Transaction) earlierFile(ctx context.Context, plan *api.Applied) (*api.
 type podUndo struct {
 	client  *client.Client
 	pod     string
-	uid     string // empty: not known, or the file was rejected
+	uid     string // empty: not known, the file was rejected, or the pod is started by its schedule
 	outcome api.Outcome
 	earlier *api.ApplyRequest // the file before; nil: there was none
 }

@@ -172,11 +172,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{
 		MaxReplicas: int(o.Config.Pods.MaxReplicas),
 		Events:      s.Events(), Log: o.Log, Histories: podfiles.NewHistoryDir(filepath.Join(o.Config.StateDir, "generations")),
-		Values: o.values(), Images: rt,
+		Values: o.values(), Images: rt, Scheduled: o.hadSchedules(),
 	})
 	unfollow := follow(ctx, files)
 	schedules := o.newSchedules(s, files)
-	defer inBackground(ctx, schedules.Run)()
+	stopSchedules := inBackground(ctx, schedules.Run)
+	defer stopSchedules()
 	defer inBackground(ctx, func(ctx context.Context) { o.undoBundles(ctx, s, files, imagesOf(rt)) })()
 	host := o.newStorage(rt, s, files)
 	o.closeUnused(ctx)
@@ -188,6 +189,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		o.keepValid(ctx, loaded)
 	}
 	err = errors.Join(o.serve(ctx, &services{rt, s, files, schedules, host, o.newMetrics(ctx, rt, s, recorder)}, r), unfollow())
+	stopSchedules() // no pod is added while pods are stopped
 	left, shutDownErr := o.shutDown(ctx, s, boot, r.config.Load().Pods.ShutdownGracePeriod.Duration())
 	err = errors.Join(err, shutDownErr)
 	if left == 0 {
@@ -234,6 +236,15 @@ func inBackground(ctx context.Context, run func(context.Context)) (stop func()) 
 	}
 }
 
+// schedulesDir is the directory of the states of schedules.
+func (o *Options) schedulesDir() string { return filepath.Join(o.Config.StateDir, "schedules") }
+
+// hadSchedules reports whether there were schedules when the daemon before ended.
+func (o *Options) hadSchedules() bool {
+	entries, _ := os.ReadDir(o.schedulesDir()) // an error is found again when the states are read
+	return len(entries) > 0
+}
+
 // newSchedules returns the schedules of the pods directory.
 func (o *Options) newSchedules(s *supervisor.Supervisor, files *podfiles.Set) *schedule.Schedules {
 	host, err := os.ReadFile("/etc/machine-id")
@@ -242,7 +253,7 @@ func (o *Options) newSchedules(s *supervisor.Supervisor, files *podfiles.Set) *s
 		host = []byte(name)
 	}
 	return schedule.New(files, s, schedule.Options{
-		Events: s.Events(), States: schedule.NewStates(filepath.Join(o.Config.StateDir, "schedules")),
+		Events: s.Events(), States: schedule.NewStates(o.schedulesDir()),
 		Host: strings.TrimSpace(string(host)), Log: o.Log,
 	})
 }

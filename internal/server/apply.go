@@ -33,6 +33,9 @@ func (s *Server) suspendFiles(*http.Request) (any, error) {
 	if s.o.Files != nil {
 		s.o.Files.Suspend()
 	}
+	if s.o.Schedules != nil {
+		s.o.Schedules.Settle()
+	}
 	return struct{}{}, nil
 }
 

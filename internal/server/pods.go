@@ -57,7 +57,7 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 		return unreadable
 	}
 	for first := true; ; first = false {
-		changed, filesChanged := s.o.Supervisor.Changed(), s.filesChanged()
+		changed, filesChanged, schedulesChanged := s.o.Supervisor.Changed(), s.filesChanged(), s.schedulesChanged()
 		pods := s.list()
 		rest := time.Duration(len(pods)) * restPerPod
 		changes, err := w.changes(r.Context(), pods, show)
@@ -83,10 +83,19 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 		select {
 		case <-changed:
 		case <-filesChanged:
+		case <-schedulesChanged:
 		case <-r.Context().Done():
 			return r.Context().Err()
 		}
 	}
+}
+
+// schedulesChanged returns a channel that is closed when a schedule changes; nil: there are none.
+func (s *Server) schedulesChanged() <-chan struct{} {
+	if s.o.Schedules == nil {
+		return nil
+	}
+	return s.o.Schedules.Changed()
 }
 
 // filesChanged returns a channel that is closed when a file of the pods directory changes; nil: there is no pods directory.

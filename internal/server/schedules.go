@@ -16,6 +16,10 @@ import (
 // Schedules are the pods that are started by a schedule, under other names. [*schedule.Schedules] implements it.
 type Schedules interface {
 	List() []schedule.Status
+	// Settle waits until no run is being started that was decided before the call.
+	Settle()
+	// Changed returns a channel that is closed when a schedule has changed.
+	Changed() <-chan struct{}
 	Status(pod string) (schedule.Status, bool)
 	StartNow(pod, by string) (run string, err error)
 	Delete(ctx context.Context, pod, by string) error

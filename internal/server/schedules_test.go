@@ -36,6 +36,10 @@ func (s *schedules) Status(pod string) (schedule.Status, bool) {
 	return s.list[i], true
 }
 
+func (*schedules) Settle() {}
+
+func (*schedules) Changed() <-chan struct{} { return nil }
+
 func (s *schedules) StartNow(pod, by string) (string, error) { return pod + "-manual-1 " + by, nil }
 
 func (s *schedules) Delete(_ context.Context, pod, by string) error {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -92,9 +93,14 @@ func Hostname(pod *spec.Pod) (string, error) {
 	return oci.Hostname(pod), nil
 }
 
-// WriteHosts writes /etc/hosts. It is called before each start of a container, because containers can change the file.
+// WriteHosts writes /etc/hosts. It is called before each start of a container, because containers can change the file. Later updates are
+// those of this definition of the pod.
 func (f *EtcFiles) WriteHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
-	return f.withHosts(ctx, uid, pod, sandbox, func(text string) error {
+	newest := func() *spec.Pod {
+		f.index.replace(uid, pod)
+		return pod
+	}
+	return f.withHosts(ctx, uid, newest, sandbox, func(text string) error {
 		return f.write(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
 	})
 }
@@ -102,7 +108,13 @@ func (f *EtcFiles) WriteHosts(ctx context.Context, uid string, pod *spec.Pod, sa
 // updateHosts is WriteHosts for a file that running containers have mounted: it is not replaced, and without new content it keeps what
 // containers have changed in it. If the file does not exist, the sandbox is being removed, and the file must not be created again.
 func (f *EtcFiles) updateHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
-	err := f.withHosts(ctx, uid, pod, sandbox, func(text string) error {
+	newest := func() *spec.Pod {
+		if p, exists := f.index.Get(uid); exists {
+			return p.Pod
+		}
+		return pod
+	}
+	err := f.withHosts(ctx, uid, newest, sandbox, func(text string) error {
 		if f.lastHosts(uid) == hostsOf(sandbox, text) {
 			return nil
 		}
@@ -114,14 +126,17 @@ func (f *EtcFiles) updateHosts(ctx context.Context, uid string, pod *spec.Pod, s
 	return err
 }
 
-// withHosts calls write with the content of /etc/hosts. A writer with an older list of pods does not overwrite a newer file of the pod.
-func (f *EtcFiles) withHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int, write func(text string) error) error {
+// withHosts calls write with the content of /etc/hosts. A writer with an older list of pods, or an older definition of the pod, does not
+// overwrite a newer file of the pod.
+func (f *EtcFiles) withHosts(
+	ctx context.Context, uid string, pod func() *spec.Pod, sandbox int, write func(text string) error,
+) error {
 	unlock, err := f.pods.Lock(ctx, uid)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	text, err := f.hostsText(uid, pod)
+	text, err := f.hostsText(uid, pod())
 	if err == nil {
 		err = write(text)
 	}
@@ -273,7 +288,8 @@ func (f *EtcFiles) overwrite(ctx context.Context, path, text string) error {
 	return err
 }
 
-// overwrite reads no more of the file than needed, because containers may have written anything to it.
+// overwrite reads no more of the file than needed, because containers may have written anything to it. A process that reads the file
+// meanwhile finds the names that are in both texts: the file is never empty, and no rest of a line is behind the new text.
 func overwrite(path, text string) error {
 	f, err := guard.OpenFile(path, os.O_RDWR)
 	if err != nil {
@@ -284,10 +300,16 @@ func overwrite(path, text string) error {
 	if err != nil || string(have) == text {
 		return err
 	}
-	if err := f.Truncate(0); err != nil {
+	const most = 1 << 20 // of the end of a longer file
+	info, err := f.Stat()
+	if err != nil {
 		return err
 	}
-	if _, err := f.WriteAt([]byte(text), 0); err != nil {
+	blank := max(0, min(info.Size()-int64(len(text)), most))
+	if _, err := f.WriteAt([]byte(text+strings.Repeat("\n", int(blank))), 0); err != nil {
+		return err
+	}
+	if err := f.Truncate(int64(len(text))); err != nil {
 		return err
 	}
 	return f.Chmod(0o644) // regardless of the umask: every user of the container reads it

@@ -245,3 +245,68 @@ func TestChangesAreGrouped(t *testing.T) {
 		<-done
 	})
 }
+
+// TestOverwrite has a process that reads a file while it gets longer and shorter: the line that all texts begin with is in each of its
+// readings.
+func TestOverwrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hosts")
+	const stable = "127.0.0.1\tlocalhost\n"
+	texts := []string{stable, stable + "10.0.0.2\tdb\n" + strings.Repeat("10.0.0.3\tapp\n", 100), stable + "10.0.0.2\tdb\n"}
+	if err := os.WriteFile(path, []byte(stable), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
+			text, err := os.ReadFile(path)
+			if err != nil || !strings.HasPrefix(string(text), stable) {
+				t.Errorf("read %q, %v", text, err)
+				return
+			}
+		}
+	})
+	for i := range 3000 {
+		want := texts[i%len(texts)]
+		if err := overwrite(path, want); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Fatalf("wrote %q, want %q, %v", got, want, err)
+		}
+	}
+	close(done)
+	reading.Wait()
+}
+
+// TestUpdateOfOlderDefinition: after the start of a container with a new definition of the pod, an update that began before does not write
+// the one of the definition before.
+func TestUpdateOfOlderDefinition(t *testing.T) {
+	dirs := record.Dirs{State: t.TempDir()}
+	network, index := &fakeNetwork{}, NewIndex()
+	f := NewEtcFiles(dirs, network, index, slog.Default())
+	of := func(name string) *spec.Pod {
+		return &spec.Pod{Name: "web", HostAliases: []spec.HostAlias{{IP: "192.0.2.1", Hostnames: []string{name}}}}
+	}
+	before, after := of("old.example"), of("new.example")
+	if err := f.Write(t.Context(), "u", before, 1, namespace.IDRange{}); err != nil {
+		t.Fatal(err)
+	}
+	index.Put("u", before, 1)
+	if err := f.WriteHosts(t.Context(), "u", after, 1); err != nil {
+		t.Fatal(err)
+	}
+	network.peers = otherPod
+	if err := f.updateHosts(t.Context(), "u", before, 1); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dirs.Etc("u", 1), "hosts"))
+	if err != nil || !strings.Contains(string(text), "new.example") || !strings.Contains(string(text), otherPod) {
+		t.Errorf("%q, %v", text, err)
+	}
+}

@@ -56,6 +56,15 @@ func (x *Index) Update(uid string, pod *spec.Pod) {
 	}
 }
 
+// replace is [Index.Update] without a value for [Index.Changed].
+func (x *Index) replace(uid string, pod *spec.Pod) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p, exists := x.pods[uid]; exists {
+		x.pods[uid] = IndexedPod{pod, p.Sandbox}
+	}
+}
+
 // Get returns a pod.
 func (x *Index) Get(uid string) (p IndexedPod, exists bool) {
 	x.mu.Lock()

@@ -34,6 +34,7 @@ type facts struct {
 	settled   time.Time           // when to look again at files that may be half-written; zero: there are none
 	confirmed map[string]bool     // paths whose removal a client has confirmed
 	applied   map[string]applied  // what the set has written, by path: never half-written
+	scheduled bool                // a definition of the newest listing of the directory, which was not lost, has a schedule
 
 	// Pods.
 	pods    map[string]pod     // by name
@@ -200,6 +201,10 @@ func holder(p *supervisor.Snapshot) string {
 	return p.Status.Message // of a pod that is not supervised
 }
 
+// inSession reports whether podstead run shows the pod, and deletes it when it has finished. A schedule of the name goes on: its runs have
+// other names.
+func (p *pod) inSession() bool { return p.snapshot != nil && p.snapshot.Owner.Session != "" }
+
 // own returns the definition of a pod without ephemeral containers, which no file has.
 func (p *pod) own() *spec.Pod {
 	copied := *p.definition
@@ -315,10 +320,24 @@ func (f *facts) generationsOf() (names map[string]bool, known bool) {
 	return names, true
 }
 
-// owned reports whether a pod follows a file of the directory whose removal was not confirmed, or did before its state file was lost.
+// owned reports whether a pod follows a file of the directory whose removal was not confirmed, or did before its state file was lost, or
+// whether a file has a schedule.
 func (f *facts) owned() bool {
+	if f.scheduled {
+		return true
+	}
 	for _, p := range f.pods {
 		if f.orphaned(&p) || p.file != "" && filepath.Dir(p.file) == f.path && !p.deleting && !f.confirmed[p.file] {
+			return true
+		}
+	}
+	return false
+}
+
+// hasSchedule reports whether a definition has a schedule.
+func (f *facts) hasSchedule() bool {
+	for c := range f.each() {
+		if c.pod != nil && c.pod.Schedule != nil {
 			return true
 		}
 	}

@@ -148,7 +148,7 @@ func (f *facts) planFiles() decision {
 		case len(same) > 1:
 			shown.Reason, shown.Refused = api.ReasonRejected, fmt.Errorf("pod %q is defined by %s", shown.Pod, strings.Join(same, " and "))
 		case c.pod.Schedule != nil:
-			if p := f.pods[shown.Pod]; p.name != "" && p.file != c.path && !p.deleting {
+			if p := f.pods[shown.Pod]; p.name != "" && p.file != c.path && !p.deleting && !p.inSession() {
 				shown.Reason, shown.Refused = api.ReasonRejected, f.taken(&p, c)
 			}
 		default:

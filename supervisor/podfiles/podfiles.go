@@ -83,6 +83,8 @@ type Options struct {
 	Values Values
 	// MaxReplicas is the maximum number of pods of one object of a manifest; 0: the default.
 	MaxReplicas int
+	// Scheduled is whether a file of the directory had a schedule when the daemon before ended.
+	Scheduled bool
 	// Images keeps the images of earlier generations; nil: they are not kept.
 	Images Images
 
@@ -139,10 +141,12 @@ type Set struct {
 
 	generations *generations
 
-	mu      sync.Mutex
-	files   []File
-	names   map[string]bool // of the pods that files define or may define; nil: there may be others
-	changed chan struct{}
+	mu    sync.Mutex
+	files []File
+	names map[string]bool // of the pods that files define or may define; nil: there may be others
+	// suspended is that of the facts.
+	suspended time.Time
+	changed   chan struct{}
 
 	// Of the goroutine of Run.
 	notifying *disk.Caller // for what the notifier does
@@ -173,6 +177,7 @@ func New(dir string, pods Pods, o Options) *Set {
 	s.listed = watch.NewDir(s.dir)
 	s.generations = newGenerations(&o, s.log, s.times.retry)
 	s.facts = newFacts(s.dir, s.times)
+	s.facts.scheduled = o.Scheduled
 	s.facts.compare, s.facts.between = o.compare, s.between
 	if o.compare == nil {
 		s.facts.compare = change.Between
@@ -209,11 +214,21 @@ const suspension = 15 * time.Minute
 func (s *Set) Suspend() {
 	s.turn.Lock()
 	s.facts.suspended = time.Now().Add(suspension)
+	s.mu.Lock()
+	s.suspended = s.facts.suspended
+	s.mu.Unlock()
 	for _, w := range s.workers {
 		w.cancel()
 	}
 	s.turn.Unlock()
 	s.running.Wait()
+}
+
+// Suspended reports whether nothing is carried out, see [Set.Suspend].
+func (s *Set) Suspended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.suspended)
 }
 
 // comparison is the result of comparing a definition with another one.

@@ -125,6 +125,9 @@ func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 		contents[path] = unreadable(path, fmt.Errorf("pods directory %s has more than %d pod files", s.dir, watch.MaxFiles))
 	}
 	f.listed, f.present, f.contents, f.changing = f.now, present, contents, changing
+	if f.directory.lost == nil && f.directory.read {
+		f.scheduled = f.hasSchedule()
+	}
 	return err
 }
 

@@ -44,6 +44,8 @@ func (f *facts) rollout(pod string) (Rollout, error) {
 	p, exists := f.pods[pod]
 	h, c := f.histories[pod], f.defining(pod)
 	switch {
+	case c != nil && c.pod.Schedule != nil:
+		return Rollout{}, &NoRolloutError{pod, "it is started by its schedule"}
 	case exists && p.file == "":
 		return Rollout{}, &NoRolloutError{pod, "it has no file in the pods directory"}
 	case !exists && h == nil && c == nil:

@@ -42,7 +42,8 @@ type bench struct {
 	store Histories
 	host  Values
 
-	accept func(path string, text []byte) *content
+	accept    func(path string, text []byte) *content
+	scheduled bool // see [Options]
 }
 
 // newBench returns a bench whose set does not run yet.
@@ -60,6 +61,7 @@ func (b *bench) run() {
 	b.Helper()
 	b.set = New(b.dir, b.fakePods, Options{
 		Events: b.ring, Histories: b.store, Values: b.host, Images: b.fakePods, times: &b.times, compare: b.compare, accept: b.accept,
+		Scheduled: b.scheduled,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

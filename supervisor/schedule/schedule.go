@@ -43,6 +43,8 @@ type Files interface {
 	Changed() <-chan struct{}
 	// Known returns the names of the pods that files define or may define; complete is false if there may be others.
 	Known() (names map[string]bool, complete bool)
+	// Suspended reports whether no pod may be added, because a client deletes all pods.
+	Suspended() bool
 }
 
 // Options are options of [Schedules].
@@ -72,6 +74,7 @@ type Schedules struct {
 
 	mu      sync.Mutex
 	decided map[string]Status // without File and Runs, by name of the pod. It is not changed, but replaced
+	changed chan struct{}     // closed and replaced when decided changes
 }
 
 // entry is what is known of a schedule.
@@ -104,6 +107,7 @@ func New(files Files, pods Pods, o Options) *Schedules {
 	}
 	return &Schedules{
 		files: files, pods: pods, o: o, disk: disk.NewCaller(o.Log), entries: map[string]*entry{}, deleted: map[string]*spec.Pod{},
+		changed: make(chan struct{}),
 	}
 }
 
@@ -122,7 +126,7 @@ func (s *Schedules) Run(ctx context.Context) {
 		files, pods := s.files.Changed(), s.pods.Changed()
 		wait := s.pass(ctx)
 		if wait < 0 {
-			pods, wait = nil, maxSleep // without a schedule, pods are of no interest
+			pods = nil // without a schedule, pods are of no interest
 		}
 		if !pause(ctx, pace, nil, nil) || !pause(ctx, min(wait, maxSleep), files, pods) {
 			return
@@ -130,12 +134,17 @@ func (s *Schedules) Run(ctx context.Context) {
 	}
 }
 
-// pause waits for a time, or until one of the channels is closed. It returns false if ctx ends before.
+// pause waits for a time, which is without end if it is negative, or until one of the channels is closed. It returns false if ctx ends
+// before.
 func pause(ctx context.Context, d time.Duration, files, pods <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+	var due <-chan time.Time
+	if d >= 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
 	select {
-	case <-timer.C:
+	case <-due:
 	case <-files:
 	case <-pods:
 	case <-ctx.Done():
@@ -148,6 +157,9 @@ func pause(ctx context.Context, d time.Duration, files, pods <-chan struct{}) bo
 func (s *Schedules) pass(ctx context.Context) (wait time.Duration) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	if s.files.Suspended() {
+		return retry
+	}
 	if err := s.load(ctx); err != nil {
 		s.o.Log.LogAttrs(ctx, slog.LevelWarn, "schedules cannot be read, no run is started", slog.Any("error", err))
 		return retry
@@ -183,6 +195,13 @@ func (s *Schedules) pass(ctx context.Context) (wait time.Duration) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	same := func(a, b Status) bool {
+		return a.Pod == b.Pod && a.Reason == b.Reason && a.Next.Equal(b.Next) && a.Last.Equal(b.Last)
+	}
+	if !maps.EqualFunc(s.decided, decided, same) {
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
 	s.decided = decided
 	return wait
 }
@@ -357,11 +376,25 @@ func (s *Schedules) StartNow(pod, by string) (string, error) {
 		return "", supervisor.ErrNotFound
 	}
 	run := status.Pod.Run(s.o.Now(), true)
-	if _, err := s.pods.Add(run, state.Owner{By: by, Schedule: pod}); err != nil {
+	_, err := s.pods.Add(run, state.Owner{By: by, Schedule: pod})
+	for next := time.Second; next < maxSleep; next += time.Second {
+		if _, taken := errors.AsType[*supervisor.NameTakenError](err); !taken {
+			break
+		}
+		run = status.Pod.Run(s.o.Now().Add(next), true) // names have seconds
+		_, err = s.pods.Add(run, state.Owner{By: by, Schedule: pod})
+	}
+	if err != nil {
 		return "", err
 	}
 	s.emit(pod, report{api.EventScheduleStarted, event.Fields{"run": run.Name, "time": ", requested by " + by, "by": by}})
 	return run.Name, nil
+}
+
+// Settle waits until no run is being started that was decided before the call.
+func (s *Schedules) Settle() {
+	s.turn.Lock()
+	s.turn.Unlock() //nolint:staticcheck // it was free
 }
 
 // Delete deletes the runs of a schedule whose file was removed, and starts no others.
@@ -434,6 +467,13 @@ func (s *Schedules) preview(definition *spec.Pod, last time.Time) Status {
 		status.Reason, status.Next = d.reason, d.next
 	}
 	return status
+}
+
+// Changed returns a channel that is closed when a schedule has changed.
+func (s *Schedules) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
 }
 
 // Status returns the schedule of a pod.

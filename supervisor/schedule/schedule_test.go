@@ -27,9 +27,11 @@ type host struct {
 	files    []podfiles.File
 	complete bool
 	list     []supervisor.Snapshot
-	refuse   error // of Add
-	names    []string
-	ring     *event.Ring
+
+	suspended bool
+	refuse    error // of Add
+	names     []string
+	ring      *event.Ring
 }
 
 func (h *host) Files() []podfiles.File      { return h.files }
@@ -43,6 +45,8 @@ func (h *host) Known() (names map[string]bool, complete bool) {
 	}
 	return names, h.complete
 }
+
+func (h *host) Suspended() bool { return h.suspended }
 
 func (h *host) Pods() []supervisor.Snapshot { return slices.Clone(h.list) }
 
@@ -268,8 +272,8 @@ func TestRequests(t *testing.T) {
 	if err != nil || run != "backup-manual-1777597200" || h.list[0].Owner.By != "podstead start" {
 		t.Errorf("%s, %v, %+v", run, err, h.list)
 	}
-	if _, err := s.StartNow("backup", "podstead start"); err == nil {
-		t.Error("two runs have the same name")
+	if run, err := s.StartNow("backup", "podstead start"); err != nil || run != "backup-manual-1777597201" {
+		t.Errorf("in the same second: %s, %v", run, err)
 	}
 	if _, err := s.StartNow("other", "podstead start"); !errors.Is(err, supervisor.ErrNotFound) {
 		t.Errorf("a pod that does not exist: %v", err)
@@ -369,5 +373,39 @@ func TestListBeforeDecision(t *testing.T) {
 	status, ok := h.daemon().Status("backup")
 	if want := time.Date(2026, 5, 1, 3, 0, 0, 0, time.UTC); !ok || !status.Last.Equal(want) || !status.Next.Equal(want.AddDate(0, 0, 1)) {
 		t.Errorf("%+v", status)
+	}
+}
+
+// TestSuspendedFiles: while a client deletes all pods, no run starts. Those whose time has passed start afterwards.
+func TestSuspendedFiles(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	h.at(s, 1, 1)
+	h.suspended = true
+	if wait := h.at(s, 1, 3); wait != retry || h.runs() != "" {
+		t.Errorf("suspended: the next pass is in %v, runs: %s", wait, h.runs())
+	}
+	h.suspended = false
+	if h.at(s, 1, 4); h.runs() != "backup-29626740" {
+		t.Errorf("runs: %s", h.runs())
+	}
+}
+
+// TestChanged: clients are told when the last and the next run of a schedule have changed, and not at each pass.
+func TestChanged(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	changes := func(day, hour int) bool {
+		changed := s.Changed()
+		h.at(s, day, hour)
+		select {
+		case <-changed:
+			return true
+		default:
+			return false
+		}
+	}
+	if !changes(1, 1) || changes(1, 2) || !changes(1, 3) || changes(1, 4) {
+		t.Error("a change is missing, or there is one that is none")
 	}
 }

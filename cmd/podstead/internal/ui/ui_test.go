@@ -471,7 +471,8 @@ func TestHost(t *testing.T) {
 			Conditions: []api.Condition{{Type: api.FileAccepted, Status: "False", Reason: api.ReasonUpdatePending, Message: "image"}},
 		},
 	}})
-	if len(pulls) != 2 || pulls[0].Container != "a" || pulls[1].What != `Unpacking image "b:2"` || len(updates) != 1 || updates[0].Reason != api.ReasonUpdatePending {
+	if len(pulls) != 2 || pulls[0].Container != "a" || pulls[1].What != `Unpacking image "b:2"` ||
+		len(updates) != 1 || updates[0].Reason != api.ReasonUpdatePending {
 		t.Errorf("%+v %+v", pulls, updates)
 	}
 }
