@@ -28,7 +28,7 @@ func (a *app) tuiCommand() *cobra.Command {
 		Use:   "tui",
 		Short: "Show pods on a screen of the terminal",
 		Long: `Show the pods of this host, those that need a person first, and follow their changes: states and restarts, why pods are in
-their state, timelines, last exits, logs. The keys are those of k9s. "?" lists them, "q" quits.
+their state, timelines, last exits, logs. Most keys are those of k9s. "?" lists them, "q" quits.
 
 Restart, stop, start and a shell in a container show the command of podstead that does the same, and ask before they run it.
 Over the read-only socket, the daemon rejects them. If the daemon stops, the screen waits for the next one, and starts none.`,
@@ -40,7 +40,7 @@ Over the read-only socket, the daemon rejects them. If the daemon stops, the scr
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !connect.IsTerminal(a.in) || !a.isTerminal() || os.Getenv("TERM") == "dumb" {
+			if !connect.IsTerminal(a.in) || !a.isTerminal() || slices.Contains([]string{"", "dumb"}, os.Getenv("TERM")) {
 				return &failure{status: statusUsage, err: errors.New("tui requires a terminal as stdin and stdout"), hints: []string{
 					"watch pods with podstead get --watch, and what they use with podstead top --watch",
 				}}

@@ -135,7 +135,7 @@ func driveScreen(f *fixture, x *tmux, wide bool) {
 	// The pods that need a person come first.
 	x.shows(`4 pods, 2 need attention`, `live\n`, `crash +CrashLoopBackOff +0/1`, `probed +Running +0/1`, `web +Running +2/2`,
 		`job +Completed`)
-	x.shows(`web +Running +2/2 +\d+( \(\d+s ago\))? +\d+m +[\d.]+[KM]i`)
+	x.shows(`web +Running +2/2 +\d+( \([^)]+ ago\))? +\d+m +[\d.]+[KM]i`)
 	x.shows(`crash restarted .* exited with code 3`) // of the pod at the cursor, or in its line
 	if wide {
 		x.shows(`WHY`, `probed .* readiness probe`)
@@ -194,7 +194,10 @@ func driveScreen(f *fixture, x *tmux, wide bool) {
 	f.MustKillDaemon()
 	x.shows("not current for")
 	f.MustRun("get")
-	x.shows(`live\n`, "reconnected")
+	x.shows(`live\n`)
+	x.keys("/", "r", "e", "c", "o", "n", "n", "Enter") // other lines would move it from the screen
+	x.shows(`filter "reconn": \d+ of`, "reconnected")
+	x.keys("Escape")
 	follows()
 	x.keys("Escape")
 	x.shows(`web +Running +2/2`)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/spec"
 )
 
 // testTimeout bounds what a test waits for.
@@ -294,5 +295,52 @@ func TestManyPods(t *testing.T) {
 	}
 	if n := len(newest.events()); n != maxEvents || newest.events()[n-1].Seq != 99_999 || cap(newest.list) > 4*maxEvents {
 		t.Errorf("%d events", n)
+	}
+}
+
+// brokenDaemon panics when it is measured.
+type brokenDaemon struct{}
+
+func (brokenDaemon) WhyAll(context.Context, int) (api.ExplanationList, error)   { panic("broken") }
+func (brokenDaemon) Stats(context.Context, ...string) (api.StatsSummary, error) { panic("broken") }
+
+// TestPanics checks that a panic in a goroutine reaches the caller, with its stack.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	measured := New(fakeDaemon(t, map[string]http.HandlerFunc{
+		"GET /v1/pods": func(w http.ResponseWriter, r *http.Request) {
+			sends(api.PodChange{Type: api.Listed})(w, r)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		},
+	}))
+	measured.rounds.daemon = brokenDaemon{}
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	for name, call := range map[string]func() error{
+		"watch":   func() error { return New(nil).Pods(ctx, time.UTC, func(any) error { return nil }) },
+		"measure": func() error { return measured.Pods(ctx, time.UTC, func(any) error { return nil }) },
+		"logs":    func() error { return New(nil).Logs(ctx, []string{"a", "b"}, 1, func([]Line) error { return nil }) },
+	} {
+		func() {
+			defer func() {
+				if p, is := recover().(*Panic); !is || p.Value == nil || !strings.Contains(p.Error(), "internal/live.") {
+					t.Errorf("%s: %v", name, p)
+				}
+			}()
+			t.Errorf("%s returns %v", name, call())
+		}()
+	}
+}
+
+// TestContainers checks that a pod's row has its sidecars, which can run a shell, and no other init containers.
+func TestContainers(t *testing.T) {
+	t.Parallel()
+	p := api.Pod{Metadata: api.Metadata{Name: "web", UID: "1"}}
+	p.Spec.Containers = []spec.Container{{Name: "app"}}
+	p.Spec.InitContainers = []spec.Container{{Name: "setup"}, {Name: "proxy", RestartPolicy: spec.RestartAlways}}
+	got := rows(map[[2]string]*api.Pod{{"web", "1"}: &p}, nil, nil, time.Now())
+	if want := []string{"app", "proxy"}; !slices.Equal(got[0].Containers, want) {
+		t.Errorf("containers %q, want %q", got[0].Containers, want)
 	}
 }

@@ -19,8 +19,8 @@ const (
 	MaxLogPods = 20
 	// merge is the time for which lines are collected, to be sent in the order of their times.
 	merge = 150 * time.Millisecond
-	// maxBatch bounds the lines that are collected: a container that writes faster waits for the screen.
-	maxBatch = 500
+	// MaxBatch bounds the lines that are collected: a container that writes faster waits for the screen.
+	MaxBatch = 500
 	// maxLine bounds the length of a line, in runes.
 	maxLine = 4000
 )
@@ -44,14 +44,17 @@ func (s *Source) Logs(ctx context.Context, names []string, tail int, show func([
 	defer cancel()
 	lines := make(chan Line)
 	var following sync.WaitGroup
+	panics := make(chan *Panic, len(names))
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
 		following.Go(func() {
-			m := member{client: s.client, pod: name, lines: lines}
-			if err := m.follow(ctx, tail); err != nil && ctx.Err() == nil {
-				m.note(ctx, err.Error())
-			} else if err == nil {
-				m.note(ctx, "the log is complete")
-			}
+			carry(panics, func() {
+				m := member{client: s.client, pod: name, lines: lines}
+				if err := m.follow(ctx, tail); err != nil && ctx.Err() == nil {
+					m.note(ctx, err.Error())
+				} else if err == nil {
+					m.note(ctx, "the log is complete")
+				}
+			})
 		})
 	}
 	ended := make(chan struct{})
@@ -61,7 +64,7 @@ func (s *Source) Logs(ctx context.Context, names []string, tail int, show func([
 	due.Stop()
 	for {
 		more := lines
-		if len(pending) >= maxBatch {
+		if len(pending) >= MaxBatch {
 			more = nil
 		}
 		select {
@@ -71,7 +74,12 @@ func (s *Source) Logs(ctx context.Context, names []string, tail int, show func([
 			}
 			continue
 		case <-due.C:
+		case p := <-panics:
+			panic(p)
 		case <-ended:
+			if len(panics) > 0 {
+				panic(<-panics)
+			}
 			return errors.Join(context.Cause(ctx), flush(pending, show))
 		}
 		if err := flush(pending, show); err != nil {

@@ -15,8 +15,8 @@ import (
 const (
 	// settle is the time after a change in which further ones are sent with it.
 	settle = 200 * time.Millisecond
-	// statsInterval is the interval of samples of CPU and memory, and the longest time between two lists.
-	statsInterval = 5 * time.Second
+	// StatsInterval is the interval of samples of CPU and memory, and the longest time between two lists.
+	StatsInterval = 5 * time.Second
 	// whyInterval is the longest time between two explanations while no pod changes: they also change with time.
 	whyInterval = 15 * time.Second
 	// failureInterval is the time after which a request that has failed is repeated.
@@ -39,7 +39,7 @@ type Row struct {
 	LastRestart time.Time `json:"lastRestart,omitzero"`
 	Created     time.Time `json:"created,omitzero"`
 
-	Containers []string `json:"-"` // those of its spec, without init containers
+	Containers []string `json:"-"` // those of its spec, then sidecars
 }
 
 // Need is how much a pod needs a person. Lists begin with the lowest.
@@ -166,7 +166,8 @@ func (s *Source) watch(ctx context.Context, zone *time.Location, show func(any) 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changes, ended := make(chan api.PodChange), make(chan error, 1)
-	go func() { ended <- watchInto(ctx, s.client, changes) }()
+	panics := make(chan *Panic, 2) // of watchInto and of the one measurement
+	go carry(panics, func() { ended <- watchInto(ctx, s.client, changes) })
 	type result struct {
 		*measurement
 		err error
@@ -177,18 +178,20 @@ func (s *Source) watch(ctx context.Context, zone *time.Location, show func(any) 
 	listed, waiting, measuring := false, false, false
 	due := time.NewTimer(time.Hour)
 	due.Stop()
-	sample := time.NewTicker(statsInterval)
+	sample := time.NewTicker(StatsInterval)
 	defer sample.Stop()
 	measure := func() {
 		measuring, waiting = true, false
 		since, now := changed, time.Now()
-		go func() {
+		go carry(panics, func() {
 			m, err := s.rounds.measure(ctx, since, now)
 			results <- result{m, err}
-		}()
+		})
 	}
 	for {
 		select {
+		case p := <-panics:
+			panic(p)
 		case err := <-ended:
 			return err
 		case change := <-changes:
@@ -264,6 +267,11 @@ func rows(pods map[[2]string]*api.Pod, stats []api.PodStats, explained []api.Exp
 		one.Restarts, one.LastRestart = view.RestartsOf(p)
 		for i := range p.Spec.Containers {
 			one.Containers = append(one.Containers, p.Spec.Containers[i].Name)
+		}
+		for i := range p.Spec.InitContainers {
+			if c := &p.Spec.InitContainers[i]; c.IsSidecar() {
+				one.Containers = append(one.Containers, c.Name)
+			}
 		}
 		if e != nil {
 			one.Text = view.Headline(e, now)

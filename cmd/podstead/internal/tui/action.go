@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
@@ -24,10 +25,29 @@ type prompt struct {
 
 func (m *model) ask(p *prompt) {
 	p.model = m
-	m.prompt = p
+	if m.prompt = p; p.answers != nil && p.lines() == nil {
+		p.refuse()
+	}
 }
 
-func (p *prompt) line() string { return p.label + p.text }
+const tooSmall = "the screen is too small to ask"
+
+// refuse closes a question that is not readable.
+func (p *prompt) refuse() { p.model.prompt, p.model.notice, p.model.failed = nil, tooSmall, true }
+
+// lines are the question, or the end of the text; nil: the screen is too small for the question.
+func (p *prompt) lines() []line {
+	s := &p.model.screen
+	if p.answers == nil {
+		t := clean(p.label + p.text)
+		return []line{{{s.after(t, s.columns(t)+1-s.width), bold}}} // with a column for the cursor
+	}
+	lines := s.wrap(p.label, bold, "")
+	if len(lines) > s.height-2 || slices.ContainsFunc(lines, func(l line) bool { return s.columns(l[1].text) > s.width }) {
+		return nil
+	}
+	return lines
+}
 
 // maxPrompt bounds a text, in bytes.
 const maxPrompt = 200
@@ -50,11 +70,17 @@ func (p *prompt) changed() {
 // press handles a key.
 func (p *prompt) press(key, text string) tea.Cmd {
 	if p.answers != nil {
+		if p.lines() == nil { // the screen was larger
+			p.refuse()
+			return nil
+		}
 		p.model.prompt = nil
 		if answer := p.answers[key]; answer != nil {
 			return answer()
 		}
-		p.model.notice, p.model.failed = "canceled", false
+		if p.model.notice == "" {
+			p.model.notice, p.model.failed = "canceled", false
+		}
 		return nil
 	}
 	switch key {
@@ -104,8 +130,9 @@ var actions = map[string]action{
 	"S":      {"start", "started", func(o *Options, ctx context.Context, name, uid string) error { return o.Start(ctx, name, uid) }},
 }
 
-// podKey handles the keys that open a view of a pod or change it.
-func (m *model) podKey(key, name string) (tea.Cmd, bool) {
+// podKey handles the keys that open a view of a pod or change it. The row is the one that the screen shows: several can have its name; nil:
+// the pod is gone.
+func (m *model) podKey(key, name string, row *live.Row) (tea.Cmd, bool) {
 	a, isAction := actions[key]
 	switch {
 	case key != "enter" && key != "d" && key != "y" && key != "s" && !isAction:
@@ -116,26 +143,24 @@ func (m *model) podKey(key, name string) (tea.Cmd, bool) {
 		v := newPod(m, name)
 		return m.push(v, v.load()), true
 	case key == "d":
-		v := newText(m, "describe "+name, command("describe", name), "")
+		v := newText(m, "describe "+name, command("describe %s", name), "")
 		return m.push(v, v.load(func(ctx context.Context) (string, error) { return m.Describe(ctx, name) })), true
 	case key == "y":
-		v := newText(m, "pod "+name, command("get", name, "-o", "yaml"), "")
+		v := newText(m, "pod "+name, command("get %s -o yaml", name), "")
 		return m.push(v, v.load(func(ctx context.Context) (string, error) { return m.Manifest(ctx, name) })), true
-	case !live.ValidName(name): // the commands are for a shell
-		m.notice, m.failed = fmt.Sprintf("no such pod %q", name), true
+	case row == nil, !live.ValidName(name): // the commands are for a shell
+		m.fail(fmt.Sprintf("no such pod %q", name))
+		return nil, true
+	case row.UID == "" && row.Need == live.Failing: // without a UID, the request would reach another pod of this name
+		m.fail(fmt.Sprintf("pod %q does not exist: its file is refused", name))
 		return nil, true
 	case key == "s":
-		m.shell(name)
-		return nil, true
-	}
-	row := m.row(name)
-	if row == nil {
-		m.notice, m.failed = fmt.Sprintf("no such pod %q", name), true
+		m.shell(name, row.Containers)
 		return nil, true
 	}
 	uid := row.UID
 	m.ask(&prompt{
-		label: fmt.Sprintf("Run %q? (y/n) ", command(a.verb, name)),
+		label: fmt.Sprintf("Run %q? (y/n) ", command(a.verb+" %s", name)),
 		answers: map[string]func() tea.Cmd{"y": func() tea.Cmd {
 			m.notice, m.failed = a.verb+" pod/"+name, false
 			return do(func() tea.Msg {
@@ -150,19 +175,23 @@ func (m *model) podKey(key, name string) (tea.Cmd, bool) {
 }
 
 // shell opens a shell in a container of a pod, which the user chooses if there are several.
-func (m *model) shell(name string) {
-	var containers []string
-	if row := m.row(name); row != nil {
-		containers = row.Containers
+func (m *model) shell(name string, containers []string) {
+	if m.lost != "" { // podstead exec would start a daemon
+		m.fail(fmt.Sprintf("exec pod %q: %s", name, m.lost))
+		return
 	}
-	p := &prompt{label: fmt.Sprintf("Run %q? (y/n) ", command("exec", "-it", name, "--", "sh"))}
+	p := &prompt{label: fmt.Sprintf("Run %q? (y/n) ", command("exec -it %s -- sh", name))}
 	p.answers = map[string]func() tea.Cmd{"y": func() tea.Cmd { return m.exec(name, "") }}
 	if len(containers) > 1 {
-		p.label = "Shell in container: "
+		p.label = fmt.Sprintf("Run %q? Select a container:\n", command("exec -it %s -c CONTAINER -- sh", name))
 		p.answers = map[string]func() tea.Cmd{}
-		for i, c := range containers[:min(len(containers), 9)] {
-			p.label += fmt.Sprintf("%d %s  ", i+1, c)
-			p.answers[fmt.Sprint(i+1)] = func() tea.Cmd { return m.exec(name, c) }
+		const choices = "123456789abcdefghijklmnopqrstuvwxyz"
+		for i, c := range containers[:min(len(containers), len(choices))] {
+			p.label += fmt.Sprintf("%c %s  ", choices[i], c)
+			p.answers[choices[i:i+1]] = func() tea.Cmd { return m.exec(name, c) }
+		}
+		if more := len(containers) - len(choices); more > 0 {
+			p.label += fmt.Sprintf("and %d more, without a key", more)
 		}
 	}
 	m.ask(p)
@@ -170,6 +199,10 @@ func (m *model) shell(name string) {
 
 // exec gives the terminal to a shell until it exits.
 func (m *model) exec(pod, container string) tea.Cmd {
+	if m.lost != "" { // since the question
+		m.fail(fmt.Sprintf("exec pod %q: %s", pod, m.lost))
+		return nil
+	}
 	cmd := m.Shell(m.ctx, pod, container)
 	var errors bytes.Buffer // the output of the shell is in the terminal
 	cmd.Stderr = &errors
@@ -178,16 +211,17 @@ func (m *model) exec(pod, container string) tea.Cmd {
 			return done{"the shell in pod/" + pod + " has exited", false}
 		}
 		reason, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(errors.String()), "podstead: "), "\n")
+		if exited, is := strings.CutPrefix(reason, "command terminated with "); is { // the shell has the exit code of its last command
+			return done{"the shell in pod/" + pod + " exited with " + exited, false}
+		}
 		return done{fmt.Sprintf("exec pod %q: %s", pod, cmp.Or(reason, err.Error())), true}
 	})
 }
 
-// command is a command of podstead for a shell; empty: a name has characters that are special to it.
-func command(args ...string) string {
-	for _, arg := range args {
-		if !strings.HasPrefix(arg, "-") && !live.ValidName(arg) {
-			return ""
-		}
+// command is a command of podstead for a shell, with the name of a pod; empty: the name has characters that are special to it.
+func command(format, name string) string {
+	if !live.ValidName(name) {
+		return ""
 	}
-	return "podstead " + strings.Join(args, " ")
+	return fmt.Sprintf("podstead "+format, name)
 }

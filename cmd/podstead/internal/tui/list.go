@@ -90,6 +90,7 @@ func (v *listView) update(msg tea.Msg) tea.Cmd {
 				delete(v.selected, name)
 			}
 		}
+		v.find(v.shown()) // the cursor stays at its pod from the first list on
 	}
 	return nil
 }
@@ -100,7 +101,7 @@ func (v *listView) find(rows []*live.Row) int {
 		v.at = at
 	}
 	v.at = max(min(v.at, len(rows)-1), 0)
-	if len(rows) > 0 && v.cursor != "" {
+	if len(rows) > 0 {
 		v.cursor = identity(rows[v.at])
 	}
 	return v.at
@@ -109,9 +110,9 @@ func (v *listView) find(rows []*live.Row) int {
 func (v *listView) key(key string) (tea.Cmd, bool) {
 	rows := v.shown()
 	at, page := v.find(rows), max(v.height()-4, 1)
-	name := ""
+	name, row := "", (*live.Row)(nil)
 	if len(rows) > 0 {
-		name = rows[at].Name
+		name, row = rows[at].Name, rows[at]
 	}
 	switch key {
 	case "j", "down":
@@ -135,8 +136,13 @@ func (v *listView) key(key string) (tea.Cmd, bool) {
 		at++
 	case "l":
 		return v.logs(name), true
+	case "esc":
+		if v.wanted != "" || len(v.selected) == 0 {
+			return nil, false
+		}
+		clear(v.selected)
 	default:
-		return v.podKey(key, name)
+		return v.podKey(key, name, row)
 	}
 	if len(rows) > 0 {
 		v.at = min(max(at, 0), len(rows)-1)
@@ -156,7 +162,7 @@ func (v *listView) logs(name string) tea.Cmd {
 		slices.Sort(names)
 	}
 	switch {
-	case name == "":
+	case slices.Equal(names, []string{""}):
 		return nil
 	case len(names) > live.MaxLogPods:
 		v.notice, v.failed = fmt.Sprintf("logs: select at most %d pods", live.MaxLogPods), true
@@ -167,6 +173,9 @@ func (v *listView) logs(name string) tea.Cmd {
 }
 
 var header = []string{"NAME", "STATE", "READY", "RESTARTS", "CPU", "MEMORY", "AGE"}
+
+// leastNeeded are the columns that a narrow screen leaves out, in this order.
+var leastNeeded = []int{5, 4, 6, 3}
 
 // cells are those of a pod.
 func (v *listView) cells(r *live.Row) []string {
@@ -192,7 +201,8 @@ func (v *listView) cells(r *live.Row) []string {
 
 func age(d time.Duration) string { return view.Age(d) }
 
-// widths are those of the columns. If there is not enough room, the states are shortened first, then the names, then the others.
+// widths are those of the columns; 0: it is left out. If there is not enough room, states and names are shortened, then columns are left
+// out.
 func (v *listView) widths(table [][]string) []int {
 	widths := make([]int, len(header))
 	for _, cells := range table {
@@ -200,13 +210,22 @@ func (v *listView) widths(table [][]string) []int {
 			widths[i] = max(widths[i], v.screen.columns(clean(c)))
 		}
 	}
-	total := len(widths)*columnGap + 1 // with the mark of selected pods
+	total := (len(widths)-1)*columnGap + 1 // with the mark of selected pods
 	for _, w := range widths {
 		total += w
 	}
 	if v.screen.width >= wideScreen {
 		widths[0] = min(widths[0], 40)
 		return widths
+	}
+	least := total - max(widths[0]-minName, 0) - max(widths[1]-minState, 0)
+	for _, column := range leastNeeded {
+		if least <= v.screen.width {
+			break
+		}
+		least -= widths[column] + columnGap
+		total -= widths[column] + columnGap
+		widths[column] = 0
 	}
 	for _, shrink := range []struct{ column, least int }{{1, minState}, {0, minName}, {1, 8}, {0, 8}} {
 		less := min(max(total-v.screen.width, 0), max(widths[shrink.column]-shrink.least, 0))
@@ -271,11 +290,15 @@ func (v *listView) draw(height int) []string {
 // line aligns cells. A wide screen has the reason after them.
 func (v *listView) line(cells []string, widths []int, mark, why string, look style) line {
 	l := line{{mark, yellow}}
+	gap := ""
 	for i, c := range cells {
-		l = append(l, span{v.screen.fit(c, widths[i]) + strings.Repeat(" ", columnGap), look})
+		if widths[i] > 0 {
+			l = append(l, span{gap + v.screen.fit(c, widths[i]), look})
+			gap = strings.Repeat(" ", columnGap)
+		}
 	}
 	if v.screen.width >= wideScreen {
-		l = append(l, span{why, dim})
+		l = append(l, span{gap + why, dim})
 	}
 	return l
 }

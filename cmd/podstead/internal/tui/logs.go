@@ -16,6 +16,13 @@ const (
 	// maxLines bounds the lines that are kept, and firstLines those of each container before those that follow.
 	maxLines   = 10_000
 	firstLines = 200
+	// maxBytes bounds the text of the lines that are kept: a line can have 4000 characters, which may be escaped.
+	maxBytes = 8 << 20
+	// maxLate is the delay of a line of one stream after one of another. A line that is older than its source's last one by more was
+	// written after the clock was set.
+	maxLate = 2 * time.Second
+	// lagTime is the age of the newest line of a full batch from which the title has it. Batches arrive several times in a second.
+	lagTime = 5 * time.Second
 )
 
 // logView shows the logs of pods, merged by time.
@@ -28,6 +35,8 @@ type logView struct {
 	applied string      // the filter of matches
 	skipped int         // older lines that are not kept
 	ended   bool
+	lag     time.Duration // the age of the newest line of the last batch, if that was full
+	lagged  time.Time     // when that was
 }
 
 // logLines are lines for a page. Without lines, all logs are complete.
@@ -74,6 +83,8 @@ func (v *logView) title() string {
 		out += ", complete"
 	case !v.scroll.following:
 		out += ", not following (G)"
+	case v.lag >= lagTime && v.now.Sub(v.lagged) < lagTime:
+		out += ", behind by " + age(v.lag)
 	}
 	if v.skipped > 0 {
 		out += fmt.Sprintf(", %d older ones not kept", v.skipped)
@@ -89,17 +100,31 @@ func (v *logView) update(msg tea.Msg) tea.Cmd {
 	if v.ended = l.lines == nil; v.ended {
 		return nil
 	}
-	before := len(v.filtered())
+	if v.lag = 0; len(l.lines) >= live.MaxBatch {
+		v.lag, v.lagged = v.now.Sub(l.lines[len(l.lines)-1].Time), v.now
+	}
+	v.filtered() // it applies the filter
+	dropped := 0
 	for _, one := range l.lines {
 		v.lines = insert(v.lines, one)
 		if v.applied != "" && v.has(&one) {
 			v.matches = insert(v.matches, one)
 		}
 	}
-	v.skipped += max(len(v.lines)-maxLines, 0)
-	dropped := max(before+len(l.lines)-maxLines, 0)
-	v.lines, v.matches = newest(v.lines), newest(v.matches)
-	if v.applied == "" && !v.scroll.following { // the text on the screen stays
+	if old := excess(v.lines); old > 0 {
+		if dropped = old; v.applied != "" {
+			dropped = 0
+			for i := range v.lines[:old] {
+				if v.has(&v.lines[i]) {
+					dropped++
+				}
+			}
+			v.matches = slices.Delete(v.matches, 0, dropped)
+		}
+		v.skipped += old
+		v.lines = slices.Delete(v.lines, 0, old)
+	}
+	if !v.scroll.following { // the text on the screen stays
 		v.scroll.top = max(v.scroll.top-dropped, 0)
 	}
 	return nil
@@ -108,14 +133,24 @@ func (v *logView) update(msg tea.Msg) tea.Cmd {
 // insert adds a line in the order of times. Most lines come last.
 func insert(lines []live.Line, l live.Line) []live.Line {
 	at := len(lines)
-	for at > 0 && lines[at-1].Time.After(l.Time) {
-		at--
+	for ; at > 0 && lines[at-1].Time.After(l.Time); at-- {
+		before := &lines[at-1]
+		if before.Pod == l.Pod && before.Container == l.Container && before.Time.Sub(l.Time) > maxLate {
+			break
+		}
 	}
 	return slices.Insert(lines, at, l)
 }
 
-func newest(lines []live.Line) []live.Line {
-	return slices.Delete(lines, 0, max(len(lines)-maxLines, 0))
+// excess is the number of the oldest lines that are not kept.
+func excess(lines []live.Line) int {
+	bytes := 0
+	for i, l := range slices.Backward(lines) {
+		if bytes += len(l.Text); bytes > maxBytes || len(lines)-i > maxLines {
+			return i + 1
+		}
+	}
+	return 0
 }
 
 // has reports whether the filter selects a line.

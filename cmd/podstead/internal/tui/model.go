@@ -27,6 +27,8 @@ type model struct {
 	listed bool
 	lost   string // why the list is not current; empty: it is
 	since  time.Time
+	// updated is the time of the last list.
+	updated time.Time
 
 	pages  []page // the first is the list
 	prompt *prompt
@@ -70,6 +72,9 @@ func (c *common) parts() *common { return c }
 // height is the number of lines of a page.
 func (m *model) height() int { return max(m.screen.height-2, 1) }
 
+// quietTime is the age of the list from which the screen shows it: the daemon does not respond, or is slow.
+const quietTime = 3 * live.StatsInterval
+
 // tick is sent each second: the screen has ages.
 type tick time.Time
 
@@ -78,7 +83,9 @@ func ticks() tea.Cmd {
 }
 
 func newModel(ctx context.Context, o *Options, send func(tea.Msg)) *model {
-	m := &model{Options: *o, ctx: ctx, send: send, now: time.Now(), screen: screen{width: 80, height: 24, colour: o.Colour}}
+	m := &model{
+		Options: *o, ctx: ctx, send: send, now: time.Now(), screen: screen{width: 80, height: 24, colour: o.Colour},
+	}
 	m.pages = []page{newList(m)}
 	return m
 }
@@ -120,16 +127,25 @@ func (m *model) row(name string) *live.Row {
 	return nil
 }
 
-// Update implements [tea.Model].
-func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+// Update implements [tea.Model]. A panic ends the program: bubbletea would print it to stderr, which can be a file.
+func (m *model) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
+	defer func() {
+		if value := recover(); value != nil {
+			m.crash, cmd = newCrash(value), tea.Quit
+		}
+	}()
+	return m, m.handle(msg)
+}
+
+func (m *model) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
 	case tea.KeyPressMsg:
-		return m, m.press(&msg)
+		return m.press(&msg)
 	case tea.PasteMsg:
 		if m.prompt != nil {
-			return m, m.prompt.add(msg.Content)
+			return m.prompt.add(msg.Content)
 		}
-		return m, nil
+		return nil
 	case tea.WindowSizeMsg:
 		m.screen.width, m.screen.height = msg.Width, msg.Height
 	case tea.ModeReportMsg:
@@ -138,21 +154,26 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		}
 	case tick:
 		m.now = time.Time(msg)
-		return m, tea.Batch(ticks(), m.update(msg))
+		return tea.Batch(ticks(), m.update(msg))
 	case live.List:
-		m.rows, m.listed, m.lost = msg.Pods, true, ""
+		m.rows, m.listed, m.lost, m.updated = msg.Pods, true, "", m.now
 	case live.Lost:
 		m.lose(msg.Error)
 	case live.Failed:
 		m.lose(msg.Error)
 	case *crash:
 		m.crash = msg
-		return m, tea.Quit
+		return tea.Quit
+	case stopped:
+		return m.suspend()
 	case done:
 		m.notice, m.failed = msg.text, msg.failed
 	}
-	return m, m.update(msg)
+	return m.update(msg)
 }
+
+// fail shows an error until the next key.
+func (m *model) fail(err string) { m.notice, m.failed = err, true }
 
 func (m *model) lose(err string) {
 	if m.lost == "" {
@@ -177,12 +198,14 @@ func (m *model) press(msg *tea.KeyPressMsg) tea.Cmd {
 		esc := tea.KeyPressMsg{Code: tea.KeyEscape}
 		return tea.Batch(m.press(&esc), m.press(&esc))
 	}
-	m.notice = ""
+	if m.prompt == nil {
+		m.notice = "" // with a prompt, it was not on the screen yet
+	}
 	switch {
 	case key == "ctrl+c":
 		return tea.Quit
 	case key == "ctrl+z":
-		return tea.Suspend
+		return m.suspend()
 	case m.prompt != nil:
 		return m.prompt.press(key, msg.Text)
 	}
@@ -225,18 +248,29 @@ func (m *model) run(command string) tea.Cmd {
 			m.pop()
 		}
 	default:
-		m.notice, m.failed = fmt.Sprintf("unknown command %q: use :q, :pods or :help", command), true
+		m.fail(fmt.Sprintf("unknown command %q: use :q, :pods or :help", command))
 	}
 	return nil
 }
 
-// View implements [tea.Model].
-func (m *model) View() tea.View {
-	v := tea.NewView(strings.Join(m.draw(), "\n"))
+// View implements [tea.Model]. A panic ends the program, as in Update.
+func (m *model) View() (v tea.View) {
+	defer func() {
+		if value := recover(); value != nil && m.crash == nil {
+			m.crash = newCrash(value)
+			go m.send(tea.QuitMsg{}) // the program does not receive it before View returns
+		}
+	}()
+	v = tea.NewView(strings.Join(m.draw(), "\n"))
 	v.AltScreen = true
-	v.WindowTitle = "podstead tui"
 	if p := m.prompt; p != nil {
-		v.Cursor = tea.NewCursor(min(m.screen.columns(clean(p.line())), m.screen.width-1), m.screen.height-1)
+		at := 0
+		if lines := p.lines(); lines != nil {
+			for _, sp := range lines[len(lines)-1] {
+				at += m.screen.columns(sp.text)
+			}
+		}
+		v.Cursor = tea.NewCursor(min(at, m.screen.width-1), m.screen.height-1)
 	}
 	return v
 }
@@ -259,6 +293,8 @@ func (m *model) head() string {
 		state, look = "not current for "+age(m.now.Sub(m.since))+": "+m.lost, red
 	case !m.listed:
 		state, look = "connecting", yellow
+	case m.now.Sub(m.updated) > quietTime:
+		state, look = "no update for "+age(m.now.Sub(m.updated)), yellow
 	}
 	state = strings.TrimRight(m.screen.fit(state, max(m.screen.width*2/3, 1)), " ")
 	title := m.screen.fit(" "+m.current().title(), max(m.screen.width-m.screen.columns(state)-2, 0))
@@ -267,11 +303,14 @@ func (m *model) head() string {
 
 // foot is the last line: a prompt, the result of an action, which can have several lines, or the keys and the command of the page.
 func (m *model) foot() (out []string) {
-	const most = 4
+	most := 4
 	var lines []line
 	switch page := m.current().parts(); {
 	case m.prompt != nil:
-		lines = []line{{{m.prompt.line(), bold}}}
+		lines, most = m.prompt.lines(), m.screen.height
+		if lines == nil {
+			lines = m.screen.wrap(tooSmall, red, " ")
+		}
 	case m.notice != "" && m.failed:
 		lines = m.screen.wrap(m.notice, red, " ")
 	case m.notice != "":

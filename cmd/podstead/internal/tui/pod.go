@@ -61,7 +61,17 @@ type details struct {
 
 func newPod(m *model, name string) *podView {
 	keys := "l logs  t timeline  r restart  s shell  esc back  ? help"
-	return &podView{common: m.common(command("why", name), keys), name: name, seen: m.seenOf(name)}
+	return &podView{common: m.common(command("why %s", name), keys), name: name, seen: m.seenOf(name)}
+}
+
+// row returns the line of the pod; nil: it is gone. Several can have its name.
+func (v *podView) row() *live.Row {
+	for i := range v.rows {
+		if r := &v.rows[i]; v.detail != nil && r.Name == v.name && r.UID == v.detail.UID {
+			return r
+		}
+	}
+	return v.model.row(v.name)
 }
 
 // seenOf is what the list has of a pod. If it changes, something has happened.
@@ -129,7 +139,7 @@ func (v *podView) key(key string) (tea.Cmd, bool) {
 		if v.scroll.key(key, len(v.lines), v.height()) {
 			return nil, true
 		}
-		return v.podKey(key, v.name)
+		return v.podKey(key, v.name, v.row())
 	}
 	return nil, true
 }

@@ -1,7 +1,9 @@
 package tui
 
 import (
+	"iter"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
@@ -54,14 +56,79 @@ func clean(s string) string { return plain.Text(strings.ReplaceAll(s, "\t", "   
 // columns is the width of a text that is clean.
 func (s *screen) columns(text string) int { return s.method.StringWidth(text) }
 
-// cut cuts a text that is clean to a width. Truncate counts characters that are joined, such as some emoji, as one, which most terminals do
-// not.
-func (s *screen) cut(text string, width int) string {
-	out := text
-	for less := 0; s.columns(out) > width; less++ {
-		out = s.method.Truncate(text, max(width-less, 0), "…")
+const (
+	// maxCharacter bounds what is shown as one character, in bytes. The longest emoji have 35.
+	maxCharacter = 64
+	// maxMarks bounds the marks that are combined with one character of a longer text.
+	maxMarks = 8
+)
+
+// characters returns the characters of a text that is clean, with their columns. A log can have a character of 10 KB: it is divided, and
+// has at most [maxMarks] marks. So is one of more than two columns, such as joined emoji in a terminal that does not join them.
+func (s *screen) characters(text string) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		for text != "" {
+			cluster, width := ansi.FirstGraphemeCluster(text, s.method)
+			text = text[len(cluster):]
+			if len(cluster) <= maxCharacter && width <= 2 {
+				if !yield(cluster, width) {
+					return
+				}
+				continue
+			}
+			marks := 0
+			for len(cluster) > 0 {
+				_, size := utf8.DecodeRuneInString(cluster)
+				one := cluster[:size]
+				cluster, width = cluster[size:], s.columns(one)
+				if marks++; width > 0 {
+					marks = 0
+				}
+				if marks <= maxMarks && !yield(one, width) {
+					return
+				}
+			}
+		}
 	}
-	return out
+}
+
+// cut cuts a text that is clean to a width. [ansi.Method.Truncate] counts joined characters as one, which most terminals do not.
+func (s *screen) cut(text string, width int) string {
+	var b strings.Builder
+	used, room := 0, 0 // room: the length of what leaves a column for the ellipsis
+	for c, w := range s.characters(text) {
+		if used += w; used > width {
+			if width < 1 {
+				return ""
+			}
+			return b.String()[:room] + "…"
+		}
+		b.WriteString(c)
+		if used < width {
+			room = b.Len()
+		}
+	}
+	return b.String()
+}
+
+// after returns a text that is clean without its first columns. [ansi.Method.Cut] returns the first ones if the method is WcWidth. The
+// rest of a wide character that is divided is spaces.
+func (s *screen) after(text string, left int) string {
+	if left <= 0 {
+		return text
+	}
+	var b strings.Builder
+	used := 0
+	for c, w := range s.characters(text) {
+		switch {
+		case used >= left && (b.Len() > 0 || w > 0): // marks belong to the character before
+			b.WriteString(c)
+		case used < left && used+w > left:
+			b.WriteString(strings.Repeat(" ", used+w-left))
+		}
+		used += w
+	}
+	return b.String()
 }
 
 // fit cuts a text to a width, or fills it up with spaces.
@@ -90,7 +157,7 @@ func (s *screen) render(l line, left int, marked bool) string {
 		t := clean(sp.text)
 		if left > 0 {
 			w := s.columns(t)
-			t = s.method.Cut(t, left, w)
+			t = s.after(t, left)
 			left = max(left-w, 0)
 		}
 		t = s.cut(t, s.width-used)

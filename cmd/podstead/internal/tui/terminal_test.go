@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"os/signal"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -19,11 +23,18 @@ import (
 
 const testTimeout = 2 * time.Minute
 
-// brokenSource panics when details are requested.
-type brokenSource struct{ *fakeSource }
+// brokenSource panics when details are requested, or has details with which the screen panics.
+type brokenSource struct {
+	*fakeSource
 
-func (brokenSource) Pod(context.Context, string, *time.Location) (*live.Detail, error) {
-	panic("broken")
+	detail *live.Detail // nil: it panics
+}
+
+func (b brokenSource) Pod(context.Context, string, *time.Location) (*live.Detail, error) {
+	if b.detail == nil {
+		panic("broken")
+	}
+	return b.detail, nil
 }
 
 // output is what a program has written to a terminal.
@@ -45,21 +56,27 @@ func (o *output) read(from *os.File) {
 	}
 }
 
-// await waits for a text, and returns all output.
-func (o *output) await(t *testing.T, want string) (text string) {
+// await waits for texts, in their order, and returns all output.
+func (o *output) await(t *testing.T, wanted ...string) (text string) {
 	t.Helper()
 	timeout := time.After(testTimeout)
 	for tick := time.Tick(10 * time.Millisecond); ; {
 		o.mu.Lock()
 		text = o.text
 		o.mu.Unlock()
-		if strings.Contains(text, want) {
+		rest, found := text, true
+		for _, want := range wanted {
+			var is bool
+			_, rest, is = strings.Cut(rest, want)
+			found = found && is
+		}
+		if found {
 			return text
 		}
 		select {
 		case <-tick:
 		case <-timeout:
-			t.Fatalf("the terminal has no %q: %q", want, text)
+			t.Fatalf("the terminal has no %q: %q", wanted, text)
 		}
 	}
 }
@@ -67,17 +84,34 @@ func (o *output) await(t *testing.T, want string) (text string) {
 // TestTerminalRestored checks that the terminal is as before after all ways to end the program.
 func TestTerminalRestored(t *testing.T) {
 	requested := errors.New("requested")
+	unexplained := crashed() // the screen panics, since a restart has a cause
+	unexplained.Containers[0].RestartCauses[0].Cause = nil
 	for name, end := range map[string]struct {
 		keys   string
-		cause  error // of the end of the context
+		shell  string // a script
+		shown  string // on the screen before the context ends
+		cause  error  // of the end of the context
 		want   error
+		detail *live.Detail
 		panics bool
 	}{
-		"quit":         {keys: "q"},
-		"Ctrl-C":       {keys: "\x03"},
-		"signal":       {cause: requested, want: requested},
-		"panic":        {keys: "\r", panics: true},
-		"within shell": {keys: "sy", cause: requested, want: requested},
+		"quit":            {keys: "q"},
+		"Ctrl-C":          {keys: "\x03"},
+		"signal":          {cause: requested, want: requested},
+		"panic":           {keys: "\r", panics: true},
+		"panic of screen": {keys: "\r", detail: unexplained, panics: true},
+		"within shell": {
+			keys: "sy", shell: "echo in-$((1+1)); exec sleep 1000000", shown: "in-2", cause: requested, want: requested,
+		},
+		"after shell": {keys: "sy", shell: "exit 0", shown: "has exited", cause: requested, want: requested},
+		"after exit 3": {
+			keys: "sy", shell: "echo podstead: command terminated with exit code 3 >&2; exit 3",
+			shown: "the shell in pod/crash exited with exit code 3", cause: requested, want: requested,
+		},
+		"after error": {
+			keys: "sy", shell: "echo podstead: no such container >&2; exit 1", shown: `exec pod "crash": no such container`,
+			cause: requested, want: requested,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("TMUX", "") // it would change what the program asks the terminal
@@ -103,7 +137,10 @@ func TestTerminalRestored(t *testing.T) {
 			f := newFake()
 			f.lists <- pods()
 			o := f.options()
-			o.Source, o.In, o.Out, o.Colour = brokenSource{f}, terminal, terminal, true
+			o.Source, o.In, o.Out, o.Colour = brokenSource{f, end.detail}, terminal, terminal, true
+			o.Shell = func(ctx context.Context, _, _ string) *exec.Cmd {
+				return exec.CommandContext(ctx, "sh", "-c", end.shell)
+			}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)
 			ended := make(chan error, 1)
@@ -115,9 +152,7 @@ func TestTerminalRestored(t *testing.T) {
 			if _, err := primary.WriteString(end.keys); err != nil {
 				t.Fatal(err)
 			}
-			if end.keys != "" && end.cause != nil {
-				out.await(t, "has exited")
-			}
+			out.await(t, end.shown)
 			cancelAfter(end.cause, cancel)
 			select {
 			case err := <-ended:
@@ -130,6 +165,9 @@ func TestTerminalRestored(t *testing.T) {
 			}
 			if diff := cmp.Diff(before, modes()); diff != "" {
 				t.Errorf("modes of the terminal (-before +after):\n%s", diff)
+			}
+			if end.panics {
+				out.await(t, "\x1b[?1049l", "goroutine ") // the stack
 			}
 			fmt.Fprint(terminal, "[prompt]")
 			text := out.await(t, "[prompt]")
@@ -145,5 +183,142 @@ func TestTerminalRestored(t *testing.T) {
 func cancelAfter(cause error, cancel context.CancelCauseFunc) {
 	if cause != nil {
 		cancel(cause)
+	}
+}
+
+// helperVariable makes the test program another one, see [helper].
+const helperVariable = "PODSTEAD_TUI_TEST"
+
+// helper is a program in the terminal of a test: podstead tui, or a shell with job control that runs that. It returns an exit code.
+func helper(name string) int {
+	failed := func(err error) int {
+		fmt.Println("[failed]", err)
+		return 1
+	}
+	if name == "tui" {
+		f := newFake()
+		f.lists <- pods()
+		o := f.options()
+		o.In, o.Out = os.Stdin, os.Stdout
+		ctx, stop := signal.NotifyContext(context.Background(), unix.SIGHUP)
+		defer stop()
+		if err := Run(ctx, o); err != nil {
+			return failed(err)
+		}
+		return 0
+	}
+	signal.Ignore(unix.SIGTTOU)
+	before, err := unix.IoctlGetTermios(0, unix.TCGETS)
+	if err != nil {
+		return failed(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperVariable+"=tui")
+	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+	cmd.SysProcAttr = &unix.SysProcAttr{Foreground: true, Pdeathsig: unix.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return failed(err)
+	}
+	pid := cmd.Process.Pid
+	fmt.Printf("[pid %d]", pid)
+	for {
+		var status unix.WaitStatus
+		switch _, err := unix.Wait4(pid, &status, unix.WUNTRACED, nil); {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return failed(err)
+		case status.Stopped():
+			if err := unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, unix.Getpgrp()); err != nil {
+				return failed(err)
+			}
+			now, err := unix.IoctlGetTermios(0, unix.TCGETS)
+			if err != nil {
+				return failed(err)
+			}
+			fmt.Printf("[stopped, restored: %v]", *before == *now)
+			if err := errors.Join(unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, pid), unix.Kill(-pid, unix.SIGCONT)); err != nil {
+				return failed(err)
+			}
+		default:
+			return status.ExitStatus()
+		}
+	}
+}
+
+// TestSuspend checks that Ctrl-Z and SIGTSTP restore the terminal and stop the program under a shell with job control, and that it
+// continues without one, where the kernel ignores SIGTSTP.
+func TestSuspend(t *testing.T) {
+	ctrlZ := func(_ int, terminal *os.File) error {
+		_, err := terminal.WriteString("\x1a")
+		return err
+	}
+	kill := func(pid int, _ *os.File) error { return unix.Kill(pid, unix.SIGTSTP) }
+	for name, test := range map[string]struct {
+		helper  string
+		suspend func(pid int, terminal *os.File) error
+		want    []string
+	}{
+		"Ctrl-Z":               {"shell", ctrlZ, []string{"[stopped, restored: true]", "crash"}},
+		"SIGTSTP":              {"shell", kill, []string{"[stopped, restored: true]", "crash"}},
+		"Ctrl-Z without shell": {"tui", ctrlZ, []string{"cannot suspend"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0])
+			cmd.Env = append(os.Environ(), helperVariable+"="+test.helper, "TERM=xterm", "TMUX=")
+			terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 80}) // it has a session of its own
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer terminal.Close()
+			var out output
+			go out.read(terminal)
+			pid := cmd.Process.Pid
+			out.await(t, "crash")
+			if test.helper == "shell" {
+				found := regexp.MustCompile(`\[pid (\d+)\]`).FindStringSubmatch(out.await(t, "[pid ", "]"))
+				if pid, err = strconv.Atoi(found[1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := test.suspend(pid, terminal); err != nil {
+				t.Fatal(err)
+			}
+			out.await(t, test.want...)
+			if _, err := terminal.WriteString("q"); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("%v: %q", err, out.await(t, ""))
+			}
+		})
+	}
+}
+
+// TestCanSuspend checks which processes a shell can continue.
+func TestCanSuspend(t *testing.T) {
+	for name, test := range map[string]struct {
+		processes map[int]process
+		want      bool
+	}{
+		"shell":                   {map[int]process{9: {8, 9, 8}, 8: {1, 8, 8}}, true},
+		"script of a shell":       {map[int]process{9: {7, 7, 6}, 7: {6, 7, 6}, 6: {1, 6, 6}}, true},
+		"session without a shell": {map[int]process{9: {8, 9, 9}, 8: {1, 8, 8}}, false},
+		"script of a session":     {map[int]process{9: {7, 7, 7}, 7: {6, 7, 7}, 6: {1, 6, 6}}, false},
+		"parent in another one":   {map[int]process{9: {1, 9, 8}, 1: {0, 1, 1}}, false},
+		"unknown parent":          {map[int]process{9: {8, 9, 8}}, false},
+	} {
+		got := canSuspend(9, func(pid int) (process, error) {
+			if p, known := test.processes[pid]; known {
+				return p, nil
+			}
+			return process{}, os.ErrNotExist
+		})
+		if got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+	if p, err := processOf(os.Getpid()); err != nil || p.parent != os.Getppid() || p.group != unix.Getpgrp() {
+		t.Errorf("this process: %+v, %v", p, err)
 	}
 }

@@ -72,7 +72,8 @@ const help = `Keys in all views
 
   j k, arrows           one line down or up
   PgDn PgUp, Ctrl-F Ctrl-B
-                        one page down or up
+                        one page down or up. Space: one page down, except in
+                        the list
   g G, Home End         first or last line
   left right            move long lines to the side
   /                     filter, Esc removes the filter
@@ -92,9 +93,11 @@ Keys of a pod, in the list and in its details
   r                     restart
   Ctrl-K                stop
   S                     start
-  Space                 in the list, select the pod for logs
+  Space                 in the list, select the pod for logs. Esc deselects
+                        all pods
 
 Restart, stop, start and shell show the command and ask before they run.
+Without a daemon, no shell is opened.
 
 Keys in details
 

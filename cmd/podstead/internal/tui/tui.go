@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"runtime/debug"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/live"
 )
@@ -44,6 +46,10 @@ func Run(ctx context.Context, o *Options) error {
 	program = tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(),
 		tea.WithColorProfile(colorprofile.ANSI)) // all that styles use; the detection would run a program in tmux
 	defer context.AfterFunc(ctx, program.Quit)() // a program with a context would not wait for its reader of keys
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGTSTP) // with its default action, the terminal would not be restored
+	defer signal.Stop(signals)
+	go forward(ctx, signals, m.send)
 	_, err := program.Run()
 	if m.crash != nil {
 		fmt.Fprintf(o.Out, "%s", m.crash.stack)
@@ -52,7 +58,7 @@ func Run(ctx context.Context, o *Options) error {
 	return errors.Join(err, context.Cause(ctx))
 }
 
-// crash is a panic of a command.
+// crash is a panic.
 type crash struct {
 	value any
 	stack []byte
@@ -60,12 +66,19 @@ type crash struct {
 
 func (c *crash) Error() string { return fmt.Sprintf("internal error: %v", c.value) }
 
+func newCrash(value any) *crash {
+	if p, is := value.(*live.Panic); is {
+		return &crash{p.Value, p.Stack}
+	}
+	return &crash{value, debug.Stack()}
+}
+
 // do returns a command that ends the program if it panics.
 func do(run func() tea.Msg) tea.Cmd {
 	return func() (msg tea.Msg) {
 		defer func() {
 			if value := recover(); value != nil {
-				msg = &crash{value, debug.Stack()}
+				msg = newCrash(value)
 			}
 		}()
 		return run()

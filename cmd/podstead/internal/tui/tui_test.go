@@ -27,6 +27,9 @@ var update = flag.Bool("update", false, "write the screens of testdata")
 
 func TestMain(m *testing.M) {
 	time.Local = time.UTC
+	if name := os.Getenv(helperVariable); name != "" {
+		os.Exit(helper(name))
+	}
 	flag.Parse()
 	os.Exit(m.Run())
 }

@@ -1,0 +1,94 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+	"golang.org/x/sys/unix"
+)
+
+// process is the relation of a process to others: their IDs.
+type process struct{ parent, group, session int }
+
+// processOf reads a process, see proc_pid_stat(5).
+func processOf(pid int) (p process, err error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return p, err
+	}
+	text := string(stat)
+	text = text[strings.LastIndexByte(text, ')')+1:] // a name can have parentheses
+	var state string
+	_, err = fmt.Sscan(text, &state, &p.parent, &p.group, &p.session)
+	return p, err
+}
+
+// canSuspend reports whether the group of a process has a parent that can continue it: one in its session. The kernel ignores SIGTSTP in
+// other groups, which are orphaned, such as those of ssh -t HOST podstead tui and of a window of tmux with a command.
+func canSuspend(pid int, processOf func(int) (process, error)) bool {
+	p, err := processOf(pid)
+	if err != nil {
+		return false
+	}
+	for parent := p; ; {
+		if parent, err = processOf(parent.parent); err != nil || parent.session != p.session {
+			return false
+		}
+		if parent.group != p.group {
+			return true
+		}
+	}
+}
+
+// stopped reports SIGTSTP of another process.
+type stopped struct{}
+
+// forward sends [stopped] for each signal until the context ends.
+func forward(ctx context.Context, signals <-chan os.Signal, send func(tea.Msg)) {
+	for {
+		select {
+		case <-signals:
+			send(stopped{})
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// stop is a "command" that has the terminal while the program is stopped.
+type stop struct{}
+
+func (stop) SetStdin(io.Reader)  {}
+func (stop) SetStdout(io.Writer) {}
+func (stop) SetStderr(io.Writer) {}
+
+// Run stops the process group, as a shell expects it, until SIGCONT. SIGTSTP has no effect: after [signal.Notify], Go ignores it.
+func (stop) Run() error {
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, unix.SIGCONT)
+	defer signal.Stop(continued)
+	if err := unix.Kill(0, unix.SIGSTOP); err != nil {
+		return err
+	}
+	<-continued // another thread may receive the signal, after Kill returns
+	return nil
+}
+
+// suspend stops the program with the terminal as before.
+func (m *model) suspend() tea.Cmd {
+	if !canSuspend(os.Getpid(), processOf) {
+		m.fail("cannot suspend: no shell with job control")
+		return nil
+	}
+	return tea.Exec(stop{}, func(err error) tea.Msg {
+		if err != nil {
+			return done{"suspend: " + err.Error(), true}
+		}
+		return nil
+	})
+}
