@@ -80,7 +80,8 @@ type life struct {
 
 func (p *packaged) life() life {
 	p.Helper()
-	text := p.Sh(`pid=$(pgrep -f "^sh -c trap 'echo by[e]"); echo $pid; sed -n s/^0:://p /proc/$pid/cgroup; podstead get life -o json`)
+	// A child that has not executed sleep yet has the same command line.
+	text := p.Sh(`pid=$(pgrep -o -f "^sh -c trap 'echo by[e]"); echo $pid; sed -n s/^0:://p /proc/$pid/cgroup; podstead get life -o json`)
 	lines := strings.SplitN(text, "\n", 3)
 	var pod api.Pod
 	if len(lines) != 3 || json.Unmarshal([]byte(lines[2]), &pod) != nil || len(pod.Status.ContainerStatuses) != 1 ||
