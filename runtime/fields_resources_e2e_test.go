@@ -120,11 +120,11 @@ func (m *testHost) restartWith(pids int64) {
 	m.start()
 }
 
-// A container that exceeds its CPU limit is throttled.
+// A container that exceeds its CPU limit is throttled. The OCI runtime starts it with this limit, which takes long in an emulated machine.
 func TestCPULimitThrottles(t *testing.T) {
 	p := newPod(newTestHost(t), &spec.Pod{})
 	c := sh("while :; do :; done")
-	c.Resources.Limits = spec.ResourceList{"cpu": quantity("50m")}
+	c.Resources.Limits = spec.ResourceList{"cpu": quantity("300m")}
 	ref, err := p.start(c)
 	if err != nil {
 		t.Fatal(err)
