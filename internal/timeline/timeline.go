@@ -24,7 +24,7 @@ type Picture struct {
 	Marks   []Mark
 }
 
-// Zoom returns the part of a picture between two times. What reaches into it keeps its start and its end.
+// Zoom returns the part of a picture between two times. What reaches into it keeps both of its times.
 func (p Picture) Zoom(from, to time.Time) Picture {
 	p.From, p.To = from.In(p.From.Location()), to.In(p.From.Location())
 	outside := func(s Span) bool { return s.To.Before(from) || s.From.After(to) }

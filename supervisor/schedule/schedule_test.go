@@ -510,7 +510,7 @@ func TestSuspendedFiles(t *testing.T) {
 	}
 }
 
-// TestChanged: clients are told when the last and the next run of a schedule have changed, and not at each pass.
+// TestChanged: the channel is closed when the last or the next run of a schedule has changed, and not at each pass.
 func TestChanged(t *testing.T) {
 	h := newHost(t)
 	s := h.daemon()

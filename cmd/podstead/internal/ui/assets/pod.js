@@ -22,7 +22,11 @@ export function podView(name) {
   const chosen = h(
     "div",
     { class: "chosen", role: "status" },
-    h("p", { class: "note" }, "Click a bar, a tick or a line to see its events and log lines, or use the arrow keys. The wheel or + and - zoom."),
+    h(
+      "p",
+      { class: "note" },
+      "Click a bar, a tick or a line to see its events and log lines, or use the arrow keys. The wheel or + and - zoom.",
+    ),
   );
   const nearby = h("div");
   const answers = new Map(); // of probes
