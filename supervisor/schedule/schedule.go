@@ -253,17 +253,28 @@ func (s *Schedules) scheduled() map[string]podfiles.File {
 	return scheduled
 }
 
-// forget drops what is known of schedules without a file.
+// forget drops what is known of schedules without a file, and of those that their valid file does not have any more.
 func (s *Schedules) forget(ctx context.Context, scheduled map[string]podfiles.File) {
 	maps.DeleteFunc(s.entries, func(name string, _ *entry) bool { _, exists := scheduled[name]; return !exists })
 	maps.DeleteFunc(s.invalid, func(name, _ string) bool { _, exists := scheduled[name]; return !exists })
 	names, complete := s.files.Known()
+	plain := s.plain()
 	for name := range s.states {
-		if _, exists := scheduled[name]; exists || names[name] || !complete {
-			continue
+		if _, exists := scheduled[name]; !exists && (plain[name] || complete && !names[name]) {
+			s.drop(ctx, name)
 		}
-		s.drop(ctx, name)
 	}
+}
+
+// plain returns the names of the pods that have no schedule: each file that defines the pod is valid, and none has a schedule. That of an
+// invalid file may be the same as before.
+func (s *Schedules) plain() map[string]bool {
+	plain := map[string]bool{}
+	for _, f := range s.files.Files() {
+		others, found := plain[f.Pod]
+		plain[f.Pod] = (others || !found) && f.Definition != nil && f.Definition.Schedule == nil
+	}
+	return plain
 }
 
 // drop drops the state of a schedule that does not exist any more.

@@ -105,6 +105,12 @@ func (h *host) daemon() *Schedules {
 	})
 }
 
+// plain defines the pod without a schedule.
+func (h *host) plain() {
+	h.file(`cron = "0 3 * * *"`)
+	h.files[0].Definition.Schedule = nil
+}
+
 // file defines the pod with a schedule.
 func (h *host) file(text string) {
 	h.Helper()
@@ -357,6 +363,41 @@ func TestFiles(t *testing.T) {
 	h.at(s, 2, 7)
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) || h.runs() == "" {
 		t.Errorf("%v, runs: %s", err, h.runs())
+	}
+}
+
+// TestScheduleRemoved: a schedule ends when a valid file of its pod has none. One that is added again begins then, and the limits for
+// finished pods apply to the runs that are left.
+func TestScheduleRemoved(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	h.at(s, 1, 1)
+	path := filepath.Join(h.dir, "backup.json")
+	h.files[0].Definition, h.files[0].Reason = nil, api.ReasonInvalidFile
+	h.at(s, 2, 1)
+	h.plain()
+	plain := h.files[0]
+	h.file(`cron = "0 3 * * *"`)
+	h.files[0].Reason = api.ReasonRejected // two files define the pod
+	h.files = append(h.files, plain)
+	h.files[1].Reason = api.ReasonRejected
+	h.at(s, 2, 2)
+	if _, err := os.Stat(path); err != nil || !slices.Equal(h.names, []string{"backup"}) {
+		t.Errorf("the file may define the schedule: %v, names: %v", err, h.names)
+	}
+	h.plain()
+	h.files[0].Reason = api.ReasonRejected // by the admission of the host
+	h.at(s, 2, 4)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) || len(h.names) > 0 {
+		t.Errorf("the file has no schedule: %v, names: %v", err, h.names)
+	}
+	h.file(`cron = "0 3 * * *"`)
+	h.at(s, 9, 14)
+	if h.runs() != "" || len(h.events()) > 0 {
+		t.Errorf("runs of a schedule that was added again: %s, events: %v", h.runs(), h.events())
+	}
+	if h.at(s, 10, 3); h.runs() != "backup-29639700" {
+		t.Errorf("runs: %s", h.runs())
 	}
 }
 
