@@ -15,7 +15,7 @@ import (
 type facts struct {
 	rule  *spec.Schedule
 	times times
-	// since is the time up to which runs were started or left out.
+	// since is the time up to which runs were started or left out. It is that of a clock that is not set if the schedule was created then.
 	since time.Time
 	// saved is since, as it is on the disk.
 	saved time.Time
@@ -92,6 +92,7 @@ const (
 // decide decides which run starts now, which ones are deleted, and when the next one is due. It is a pure function.
 //
 //	the clock of the host is not set                        nothing starts
+//	the schedule was created before the clock was set       times up to now are left out
 //	the clock went back by more than [correction]           times up to now are left out
 //	the clock was set forwards to where it was before       times that were started before are left out
 //	a daemon was killed after a start                       times up to that of the newest run are left out
@@ -106,7 +107,7 @@ const (
 // Whatever the clock does, a decision starts at most one run, and the time up to which runs are done with increases with each.
 func decide(f *facts) decision {
 	d := decision{since: f.since, ahead: f.ahead, reason: api.ReasonScheduled}
-	if f.now.Year() < clockSetYear {
+	if !clockSet(f.now) {
 		d.reason, d.remove = api.ReasonClockNotSet, f.surplus(d.since)
 		return d
 	}
@@ -125,8 +126,14 @@ func decide(f *facts) decision {
 	return d
 }
 
+// clockSet reports whether a time can be that of a clock that was set.
+func clockSet(t time.Time) bool { return t.Year() >= clockSetYear }
+
 // followClock sets up to when runs are done with, by the clock that the host has now.
 func (f *facts) followClock(d *decision) {
+	if !clockSet(d.since) {
+		d.since = f.now
+	}
 	if f.since.Sub(f.now) > correction {
 		d.reports = append(d.reports, report{api.EventScheduleClockSetBack, event.Fields{"time": timeText(f.since)}})
 		d.since, d.ahead = f.now, latest(f.since, newest(f.runs))

@@ -259,6 +259,52 @@ func TestBoots(t *testing.T) {
 	}
 }
 
+// TestCreatedBeforeClockSet: a schedule that is created while the clock is not set begins when it is, by this daemon or the next one.
+func TestCreatedBeforeClockSet(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		h := newHost(t)
+		s := h.daemon()
+		h.now = time.Unix(60, 0)
+		s.pass(t.Context())
+		if list := s.List(); len(list) != 1 || list[0].Reason != api.ReasonClockNotSet {
+			t.Errorf("%+v", list)
+		}
+		if restarted {
+			s = h.daemon()
+		}
+		h.at(s, 1, 14)
+		if h.runs() != "" || len(h.events()) > 0 {
+			t.Errorf("restarted: %t, runs: %s, events: %v", restarted, h.runs(), h.events())
+		}
+		if h.at(s, 2, 3); h.runs() != "backup-29628180" || len(h.events()) != 1 {
+			t.Errorf("restarted: %t, runs: %s, events: %v", restarted, h.runs(), h.events())
+		}
+	}
+}
+
+// TestKilledBeforeClockSet: a run that was started without being saved is not started again when the next daemon begins before the clock
+// is set.
+func TestKilledBeforeClockSet(t *testing.T) {
+	h := newHost(t)
+	h.at(h.daemon(), 1, 1)
+	kept := h.dir + ".kept"
+	if err := os.CopyFS(kept, os.DirFS(h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	h.at(h.daemon(), 1, 3)
+	h.finish()
+	if err := errors.Join(os.RemoveAll(h.dir), os.Rename(kept, h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	s := h.daemon()
+	h.now = time.Unix(60, 0)
+	s.pass(t.Context())
+	h.at(s, 1, 5)
+	if want := []api.EventKind{api.EventScheduleStarted}; h.runs() != "backup-29626740" || !slices.Equal(h.events(), want) {
+		t.Errorf("runs: %s, events: %v, want %v", h.runs(), h.events(), want)
+	}
+}
+
 // TestSameTime: a run of a clock that was ahead does not prevent the one of the same time. It is deleted if it has finished.
 func TestSameTime(t *testing.T) {
 	const started, failed = api.EventScheduleStarted, api.EventScheduleFailed
@@ -443,6 +489,7 @@ func TestRequests(t *testing.T) {
 	if err := s.Delete(t.Context(), "backup", "podstead delete"); err != nil || h.runs() != "" {
 		t.Errorf("%v, runs: %s", err, h.runs())
 	}
+	h.at(s, 1, 2)
 	h.at(s, 1, 3)
 	if h.runs() != "" {
 		t.Errorf("runs while the file is removed: %s", h.runs())
