@@ -87,6 +87,10 @@ func scheduleText(status *schedule.Status, now time.Time) string {
 	case api.ReasonRunActive:
 		sentences = append(sentences, "A run waits until an earlier one has finished.")
 	}
+	if !status.Failure.Scheduled.IsZero() {
+		sentences = append(sentences, fmt.Sprintf("The run of %s was not started: %s.", localTime(status.Failure.Scheduled),
+			strings.TrimRight(status.Failure.Cause, ".\n")))
+	}
 	if !status.Next.IsZero() {
 		wait := ""
 		if !now.IsZero() {
@@ -152,7 +156,8 @@ func (s *Server) explainSchedule(ctx context.Context, status *schedule.Status) a
 		zone = " (" + rule.TimeZone + ")"
 	}
 	e := api.Explanation{
-		Pod: status.Pod.Name, State: api.PodStateScheduled, Healthy: true, Next: whole(status.Next),
+		Pod: status.Pod.Name, State: api.PodStateScheduled, Next: whole(status.Next),
+		Healthy:  status.Failure.Scheduled.IsZero() && status.Reason != api.ReasonClockNotSet,
 		Schedule: fmt.Sprintf("runs at %q%s. %s", rule.Cron, zone, scheduleText(status, now)),
 	}
 	if len(status.Runs) > 0 && status.Runs[0].Finished && !status.Runs[0].Succeeded() {

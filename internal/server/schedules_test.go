@@ -133,15 +133,20 @@ func TestScheduleTexts(t *testing.T) {
 	shown := at.Format("2006-01-02 15:04:05 MST")
 	run := schedule.Run{Pod: "backup-1", Created: at}
 	for _, tc := range []struct {
-		status schedule.Status
-		want   string
+		status  schedule.Status
+		want    string
+		healthy bool
 	}{
-		{schedule.Status{Reason: api.ReasonSuspended}, "The schedule is suspended. No run has started yet."},
-		{schedule.Status{Reason: api.ReasonClockNotSet}, "No run starts until the clock of the host is set. No run has started yet."},
-		{schedule.Status{Reason: api.ReasonScheduled, Last: at}, "Last run at " + shown + "."},
+		{schedule.Status{Reason: api.ReasonSuspended}, "The schedule is suspended. No run has started yet.", true},
+		{schedule.Status{Reason: api.ReasonClockNotSet}, "No run starts until the clock of the host is set. No run has started yet.", false},
+		{schedule.Status{Reason: api.ReasonScheduled, Last: at}, "Last run at " + shown + ".", true},
 		{
 			schedule.Status{Reason: api.ReasonRunActive, Next: at, Runs: []schedule.Run{run}},
-			"A run waits until an earlier one has finished. Next run at " + shown + ". Last run backup-1 at " + shown + " is running.",
+			"A run waits until an earlier one has finished. Next run at " + shown + ". Last run backup-1 at " + shown + " is running.", true,
+		},
+		{
+			schedule.Status{Reason: api.ReasonScheduled, Failure: schedule.Failure{Scheduled: at, Cause: "no space left."}},
+			"The run of " + shown + " was not started: no space left. No run has started yet.", false,
 		},
 	} {
 		tc.status.Pod = pod
@@ -149,6 +154,10 @@ func TestScheduleTexts(t *testing.T) {
 		got, err := d.client.Pod(t.Context(), "backup")
 		if err != nil || got.Status.Message != tc.want || got.Status.Reason != tc.status.Reason {
 			t.Errorf("%s: %q, %v, want %q", tc.status.Reason, got.Status.Message, err, tc.want)
+		}
+		e, err := d.client.Why(t.Context(), "backup", 0)
+		if sentence, _, _ := strings.Cut(tc.want, ". "); err != nil || e.Healthy != tc.healthy || !strings.Contains(e.Text, sentence) {
+			t.Errorf("why: %+v, %v, want healthy: %t", e, err, tc.healthy)
 		}
 	}
 	_, err := d.client.Restart(t.Context(), "backup", "", "")

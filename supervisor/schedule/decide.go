@@ -65,6 +65,7 @@ type decision struct {
 	found   time.Time // scheduled time of the newest run, which an earlier daemon has started without saving it; zero: none
 	waiting time.Time
 	start   time.Time // scheduled time of the run to be started; zero: none
+	missed  time.Time // scheduled time of the run whose deadline has passed; zero: none
 	remove  []Run     // to be deleted
 	reports []report
 	reason  api.Reason // of the status of the schedule
@@ -179,7 +180,7 @@ func (f *facts) due(d *decision, clock time.Time) {
 	switch {
 	case f.rule.StartingDeadlineSeconds != nil && f.now.After(deadline) && late:
 		f.miss(d, due)
-		d.since = due
+		d.since, d.missed = due, due
 		return
 	case len(active) > 0 && policy == spec.ConcurrencyForbid:
 		d.waiting, d.reason = due, api.ReasonRunActive

@@ -99,6 +99,8 @@ type Status struct {
 	Next   time.Time // when the next run is due; zero: no run is planned
 	Last   time.Time // time of the schedule of the last run that it started; zero: none
 	Runs   []Run     // the newest first
+	// Failure is why the newest run was not started; zero: it was, or a person has started one since.
+	Failure Failure
 }
 
 // New returns the schedules of a pods directory. They start nothing until [Schedules.Run] is called.
@@ -197,12 +199,12 @@ func (s *Schedules) pass(ctx context.Context) (wait time.Duration) {
 		if !d.again.IsZero() {
 			wait = min(wait, max(0, d.again.Sub(s.o.Now())))
 		}
-		decided[name] = Status{Pod: file.Definition, Reason: d.reason, Next: d.next, Last: e.state.Last}
+		decided[name] = Status{Pod: file.Definition, Reason: d.reason, Next: d.next, Last: e.state.Last, Failure: e.state.Failure}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	same := func(a, b Status) bool {
-		return a.Pod == b.Pod && a.Reason == b.Reason && a.Next.Equal(b.Next) && a.Last.Equal(b.Last)
+		return a.Pod == b.Pod && a.Reason == b.Reason && a.Next.Equal(b.Next) && a.Last.Equal(b.Last) && a.Failure.equal(b.Failure)
 	}
 	if !maps.EqualFunc(s.decided, decided, same) {
 		close(s.changed)
@@ -326,7 +328,7 @@ func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 	})
 	e.loaded = e.loaded && d.reason == api.ReasonClockNotSet
 	if !d.found.IsZero() {
-		e.state.Last = d.found
+		e.state.Last, e.state.Failure = d.found, Failure{}
 	}
 	e.waiting, e.seen = d.waiting, now
 	for _, r := range d.reports {
@@ -335,13 +337,18 @@ func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 	for _, r := range d.remove {
 		s.remove(ctx, r, scheduler(e.definition.Name))
 	}
+	if !d.missed.IsZero() {
+		e.state.Failure = Failure{d.missed, "startingDeadlineSeconds has passed"}
+	}
 	if !d.start.IsZero() {
 		err := s.start(e.definition, d.start)
 		if errors.Is(err, supervisor.ErrLeaving) {
 			return d // the next daemon starts it
 		}
 		if err == nil {
-			e.state.Last = d.start
+			e.state.Last, e.state.Failure = d.start, Failure{}
+		} else {
+			e.state.Failure = Failure{d.start, err.Error()}
 		}
 	}
 	e.state.Since, e.state.Ahead = d.since, d.ahead
@@ -360,7 +367,7 @@ func (s *Schedules) save(ctx context.Context, e *entry) {
 	next := e.state
 	now := s.o.Now()
 	since := now.Sub(e.failed)
-	unchanged := e.saved.Since.Equal(next.Since) && e.saved.Ahead.Equal(next.Ahead)
+	unchanged := e.saved.Since.Equal(next.Since) && e.saved.Ahead.Equal(next.Ahead) && e.saved.Failure.equal(next.Failure)
 	if unchanged || e.failure != "" && since >= 0 && since < retry { // the clock may have been set back
 		return
 	}
@@ -404,6 +411,8 @@ func (s *Schedules) start(definition *spec.Pod, at time.Time) error {
 
 // StartNow starts a run that a person has requested, beside those of the schedule, and returns its name.
 func (s *Schedules) StartNow(pod, by string) (string, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	status, exists := s.Status(pod)
 	if !exists {
 		return "", supervisor.ErrNotFound
@@ -419,6 +428,9 @@ func (s *Schedules) StartNow(pod, by string) (string, error) {
 	}
 	if err != nil {
 		return "", err
+	}
+	if e := s.entries[pod]; e != nil {
+		e.state.Failure = Failure{} // saved by the pass that follows the change of the pods
 	}
 	s.emit(pod, report{api.EventScheduleStarted, event.Fields{"run": run.Name, "time": ", requested by " + by, "by": by}})
 	return run.Name, nil
@@ -478,7 +490,9 @@ func (s *Schedules) List() (list []Status) {
 		}
 		status, known := decided[f.Pod]
 		if !known || status.Pod != f.Definition {
-			status = s.preview(f.Definition, status.Last)
+			last, failure := status.Last, status.Failure
+			status = s.preview(f.Definition, last)
+			status.Failure = failure
 			for _, r := range runs[f.Pod] {
 				status.Last = latest(status.Last, r.Scheduled)
 			}

@@ -466,6 +466,60 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestFailure: why the newest run was not started is known until a run starts, also to the next daemon.
+func TestFailure(t *testing.T) {
+	h := newHost(t)
+	h.file(`cron = "0 3 * * *", startingDeadlineSeconds = 3600`)
+	s := h.daemon()
+	failure := func(s *Schedules) Failure {
+		status, ok := s.Status("backup")
+		if !ok {
+			t.Error("no schedule")
+		}
+		return status.Failure
+	}
+	third := func(day int) time.Time { return time.Date(2026, 5, day, 3, 0, 0, 0, time.UTC) }
+	h.at(s, 1, 2)
+	h.refuse = &supervisor.RefusedError{Pod: "backup-1", Refusals: []lifecycle.Refusal{{Reason: "OutOfcpu", Message: "Too much"}}}
+	h.at(s, 1, 3)
+	refused := Failure{third(1), h.refuse.Error()}
+	if got := failure(s); !got.equal(refused) {
+		t.Errorf("after a refusal: %+v, want %+v", got, refused)
+	}
+	s = h.daemon()
+	h.at(s, 1, 4)
+	if got := failure(s); !got.equal(refused) {
+		t.Errorf("with the next daemon: %+v, want %+v", got, refused)
+	}
+	h.refuse = nil
+	h.at(s, 2, 3)
+	if got := failure(s); got != (Failure{}) || h.runs() == "" {
+		t.Errorf("after a run: %+v, runs: %s", got, h.runs())
+	}
+	changed := s.Changed()
+	h.at(s, 3, 12)
+	if got := failure(s); !got.equal(Failure{third(3), "startingDeadlineSeconds has passed"}) {
+		t.Errorf("after a deadline: %+v", got)
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("the change of the failure was not announced")
+	}
+	if _, err := s.StartNow("backup", "podstead start"); err != nil {
+		t.Error(err)
+	}
+	h.at(s, 3, 13)
+	if got := failure(s); got != (Failure{}) {
+		t.Errorf("after a run that a person has requested: %+v", got)
+	}
+	s = h.daemon()
+	h.at(s, 3, 14)
+	if got := failure(s); got != (Failure{}) {
+		t.Errorf("after that run, with the next daemon: %+v", got)
+	}
+}
+
 // TestRequests: a person starts a run at any time, and deletes all runs. No run follows while the file is being removed.
 func TestRequests(t *testing.T) {
 	h := newHost(t)

@@ -236,6 +236,7 @@ func TestMeasurer(t *testing.T) {
 func TestNeed(t *testing.T) {
 	t.Parallel()
 	pending := api.Pod{Metadata: api.Metadata{UID: "u"}, Status: api.PodStatus{Phase: api.PhasePending}}
+	scheduled := api.Pod{Status: api.PodStatus{Schedule: &api.ScheduleStatus{}}}
 	withFile := func(reason api.Reason) api.Pod {
 		p := pending
 		p.Status.Conditions = []api.Condition{{Type: api.FileAccepted, Status: "False", Reason: reason}}
@@ -250,7 +251,9 @@ func TestNeed(t *testing.T) {
 		want Need
 	}{
 		"a file that is refused":   {pod: api.Pod{Status: api.PodStatus{Phase: api.PhaseFailed}}, want: Failing},
-		"scheduled":                {pod: api.Pod{Status: api.PodStatus{Schedule: &api.ScheduleStatus{}}}, want: Well},
+		"scheduled":                {pod: scheduled, want: Well},
+		"scheduled, not started":   {scheduled, &api.Explanation{State: api.PodStateScheduled}, Failing},
+		"scheduled, explained":     {scheduled, &api.Explanation{State: api.PodStateScheduled, Healthy: true}, Well},
 		"not explained yet":        {pod: pending, want: Moving},
 		"pulling":                  {pending, because(api.PodStateNotReady, api.CauseImagePulling), Moving},
 		"pull failed":              {pending, because(api.PodStateNotReady, api.CauseImageFailed), Failing},
