@@ -31,7 +31,7 @@ import (
 type Pods interface {
 	Pods() []supervisor.Snapshot
 	Changed() <-chan struct{}
-	Add(pod *spec.Pod, owner state.Owner) (supervisor.Snapshot, error)
+	AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor.Staged) (supervisor.Snapshot, error)
 	Stop(ctx context.Context, name string, o supervisor.StopOptions) error
 	// SetSchedules sets the names of the pods with a schedule.
 	SetSchedules(names []string)
@@ -82,13 +82,15 @@ type Schedules struct {
 type entry struct {
 	definition *spec.Pod
 	calendar   *calendar.Calendar
-	state      State     // as it is to be saved
-	saved      State     // as it is on the disk
-	failure    string    // of the newest attempt to save the state; empty: it succeeded
-	failed     time.Time // when that was
-	waiting    time.Time // see facts
-	seen       time.Time // see facts
-	loaded     bool      // see facts
+	state      State               // as it is to be saved
+	saved      State               // as it is on the disk
+	failure    string              // of the newest attempt to save the state; empty: it succeeded
+	failed     time.Time           // when that was
+	waiting    time.Time           // see facts
+	seen       time.Time           // see facts
+	loaded     bool                // see facts
+	tried      time.Time           // when a run was started that is repeated if that has failed
+	refused    []lifecycle.Refusal // why it was rejected then
 }
 
 // Status is a schedule at one moment. It is immutable.
@@ -123,7 +125,7 @@ const (
 	maxSleep = 30 * time.Second
 	// pace is the least time between two decisions. Pods that start change often.
 	pace = 100 * time.Millisecond
-	// retry is the time after which states are read or saved again if that has failed.
+	// retry is the time after which states are read or saved, and runs started, again if that has failed.
 	retry = 10 * time.Second
 )
 
@@ -340,16 +342,8 @@ func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 	if !d.missed.IsZero() {
 		e.state.Failure = Failure{d.missed, "startingDeadlineSeconds has passed"}
 	}
-	if !d.start.IsZero() {
-		err := s.start(e.definition, d.start)
-		if errors.Is(err, supervisor.ErrLeaving) {
-			return d // the next daemon starts it
-		}
-		if err == nil {
-			e.state.Last, e.state.Failure = d.start, Failure{}
-		} else {
-			e.state.Failure = Failure{d.start, err.Error()}
-		}
+	if !d.start.IsZero() && !s.attempt(e, &d, now) {
+		return d // the next daemon starts it
 	}
 	e.state.Since, e.state.Ahead = d.since, d.ahead
 	s.save(ctx, e)
@@ -395,18 +389,57 @@ func (s *Schedules) delay(definition *spec.Pod) time.Duration {
 // scheduler is who requests what a schedule does, for people.
 func scheduler(pod string) string { return "the schedule of pod " + pod }
 
-// start starts a run at a time of the schedule.
-func (s *Schedules) start(definition *spec.Pod, at time.Time) error {
-	run := definition.Run(at, false)
-	owner := state.Owner{By: scheduler(definition.Name), Schedule: definition.Name, Scheduled: at.Unix()}
-	_, err := s.pods.Add(run, owner)
-	if err != nil && !errors.Is(err, supervisor.ErrLeaving) {
-		s.emit(definition.Name, report{api.EventScheduleFailed, event.Fields{"run": run.Name, "error": err.Error()}})
-	} else if err == nil {
-		fields := event.Fields{"run": run.Name, "time": " at " + timeText(at), "by": owner.By}
-		s.emit(definition.Name, report{api.EventScheduleStarted, fields})
+// attempt starts the run that is due. If that fails for a reason that may pass, the run stays due and is started again after [retry]. It
+// returns false if the daemon is stopping.
+func (s *Schedules) attempt(e *entry, d *decision, now time.Time) bool {
+	repeated := e.state.Failure.Scheduled.Equal(d.start)
+	if since := now.Sub(e.tried); !repeated || since < 0 || since >= retry { // the clock may have been set back
+		run, by := e.definition.Run(d.start, false), scheduler(e.definition.Name)
+		owner := state.Owner{By: by, Schedule: e.definition.Name, Scheduled: d.start.Unix()}
+		_, err := s.pods.AddStaged(run, owner, supervisor.Staged{Refused: e.refused})
+		e.tried, e.refused = now, nil
+		switch {
+		case errors.Is(err, supervisor.ErrLeaving):
+			return false
+		case err == nil:
+			e.state.Last, e.state.Failure = d.start, Failure{}
+			s.emit(e.definition.Name, report{
+				api.EventScheduleStarted, event.Fields{"run": run.Name, "time": " at " + timeText(d.start), "by": by},
+			})
+			return true
+		case !repeated || e.state.Failure.Cause != err.Error():
+			s.emit(e.definition.Name, report{api.EventScheduleFailed, event.Fields{"run": run.Name, "error": err.Error()}})
+		}
+		e.state.Failure = Failure{d.start, err.Error()}
+		if !passes(err) {
+			return true
+		}
+		if refused, is := errors.AsType[*supervisor.RefusedError](err); is {
+			e.refused = refused.Refusals
+		}
 	}
-	return err
+	d.since = d.start.Add(-time.Nanosecond) // the times before are done with
+	if again := e.tried.Add(retry); d.again.IsZero() || again.Before(d.again) {
+		d.next, d.again = again, again
+	}
+	return true
+}
+
+// passes reports whether the error of a run that was not created may pass without a change of the file or of the configuration. What other
+// pods use may become free.
+func passes(err error) bool {
+	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken {
+		return false
+	}
+	refused, is := errors.AsType[*supervisor.RefusedError](err)
+	return !is || !slices.ContainsFunc(refused.Refusals, func(r lifecycle.Refusal) bool {
+		switch r.Reason { //nolint:exhaustive // all others are rules of the host
+		case lifecycle.ReasonNodePorts, lifecycle.ReasonVolumeTerminating,
+			lifecycle.ReasonOutOfCPU, lifecycle.ReasonOutOfMemory, lifecycle.ReasonOutOfEphemeralStorage:
+			return false
+		}
+		return true
+	})
 }
 
 // StartNow starts a run that a person has requested, beside those of the schedule, and returns its name.
@@ -418,13 +451,13 @@ func (s *Schedules) StartNow(pod, by string) (string, error) {
 		return "", supervisor.ErrNotFound
 	}
 	run := status.Pod.Run(s.o.Now(), true)
-	_, err := s.pods.Add(run, state.Owner{By: by, Schedule: pod})
+	_, err := s.pods.AddStaged(run, state.Owner{By: by, Schedule: pod}, supervisor.Staged{})
 	for next := time.Second; next < maxSleep; next += time.Second {
 		if _, taken := errors.AsType[*supervisor.NameTakenError](err); !taken {
 			break
 		}
 		run = status.Pod.Run(s.o.Now().Add(next), true) // names have seconds
-		_, err = s.pods.Add(run, state.Owner{By: by, Schedule: pod})
+		_, err = s.pods.AddStaged(run, state.Owner{By: by, Schedule: pod}, supervisor.Staged{})
 	}
 	if err != nil {
 		return "", err

@@ -30,7 +30,8 @@ type host struct {
 	list     []supervisor.Snapshot
 
 	suspended bool
-	refuse    error // of Add
+	refuse    error // of AddStaged
+	added     []supervisor.Staged
 	names     []string
 	ring      *event.Ring
 	log       strings.Builder
@@ -52,7 +53,8 @@ func (h *host) Suspended() bool { return h.suspended }
 
 func (h *host) Pods() []supervisor.Snapshot { return slices.Clone(h.list) }
 
-func (h *host) Add(pod *spec.Pod, owner state.Owner) (supervisor.Snapshot, error) {
+func (h *host) AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor.Staged) (supervisor.Snapshot, error) {
+	h.added = append(h.added, staged)
 	if h.refuse != nil {
 		return supervisor.Snapshot{}, h.refuse
 	}
@@ -453,7 +455,9 @@ func TestRefused(t *testing.T) {
 	h.at(s, 1, 1)
 	h.refuse = supervisor.ErrLeaving
 	h.at(s, 1, 3)
-	h.refuse = &supervisor.RefusedError{Pod: "backup-1", Refusals: []lifecycle.Refusal{{Reason: "OutOfcpu", Message: "Too much"}}}
+	h.refuse = &supervisor.RefusedError{Pod: "backup-1", Refusals: []lifecycle.Refusal{
+		{Reason: lifecycle.ReasonOutOfCPU, Message: "Too much"}, {Reason: lifecycle.ReasonPodSecurity, Message: "Too privileged"},
+	}}
 	h.at(s, 1, 4)
 	h.at(s, 1, 5)
 	if !slices.Equal(h.events(), []api.EventKind{api.EventScheduleFailed}) {
@@ -463,6 +467,69 @@ func TestRefused(t *testing.T) {
 	h.at(s, 1, 6)
 	if h.runs() != "" {
 		t.Errorf("runs: %s", h.runs())
+	}
+}
+
+// TestRetry: a run that was not created for a reason that may pass stays due until its deadline or the next time, and is reported once.
+func TestRetry(t *testing.T) {
+	const started, failed, missed = api.EventScheduleStarted, api.EventScheduleFailed, api.EventScheduleMissed
+	ports := []lifecycle.Refusal{{Reason: lifecycle.ReasonNodePorts, Message: "in use"}, {Reason: lifecycle.ReasonOutOfMemory}}
+	for _, refuse := range []error{errors.New("no space left on device"), &supervisor.RefusedError{Pod: "backup-1", Refusals: ports}} {
+		h := newHost(t)
+		s := h.daemon()
+		after := func(d time.Duration) time.Duration {
+			h.now = h.now.Add(d)
+			return s.pass(t.Context())
+		}
+		h.at(s, 1, 1)
+		h.refuse = refuse
+		if wait := h.at(s, 3, 3); wait != retry {
+			t.Errorf("%v: the next pass is in %v", refuse, wait)
+		}
+		at := h.now
+		if status, _ := s.Status("backup"); !status.Next.Equal(at.Add(retry)) || !status.Failure.equal(Failure{at, refuse.Error()}) {
+			t.Errorf("%v: %+v", refuse, status)
+		}
+		if wait := after(time.Second); wait != retry-time.Second || len(h.added) != 1 { // a pod has changed
+			t.Errorf("%v: the next pass is in %v, %d attempts", refuse, wait, len(h.added))
+		}
+		after(retry - time.Second)
+		if _, isRefused := errors.AsType[*supervisor.RefusedError](refuse); len(h.added) != 2 || (len(h.added[1].Refused) == 2) != isRefused {
+			t.Errorf("%v: attempts %+v", refuse, h.added)
+		}
+		s = h.daemon()
+		after(time.Second)
+		h.refuse = nil
+		after(retry)
+		if want := []api.EventKind{missed, failed, started}; !slices.Equal(h.events(), want) || h.runs() != "backup-29629620" {
+			t.Errorf("%v: runs: %s, events: %v, want %v", refuse, h.runs(), h.events(), want)
+		}
+		h.finish()
+		h.refuse = refuse
+		h.at(s, 4, 3)
+		h.refuse = nil
+		h.now = time.Date(2026, 5, 5, 3, 0, 0, 0, time.UTC)
+		s.pass(t.Context())
+		want := []api.EventKind{missed, failed, started, failed, missed, started} // the next time has come
+		if !slices.Equal(h.events(), want) || h.runs() != "backup-29629620 backup-29632500" {
+			t.Errorf("%v: runs: %s, events: %v, want %v", refuse, h.runs(), h.events(), want)
+		}
+	}
+	h := newHost(t)
+	h.file(`cron = "0 3 * * *", startingDeadlineSeconds = 60`)
+	s := h.daemon()
+	h.at(s, 1, 1)
+	h.now = time.Date(2026, 5, 1, 2, 59, 50, 0, time.UTC)
+	s.pass(t.Context())
+	h.refuse = errors.New("no space left on device")
+	for range 10 {
+		h.now = h.now.Add(retry)
+		s.pass(t.Context())
+	}
+	h.refuse = nil
+	h.at(s, 1, 4)
+	if want := []api.EventKind{failed, missed}; !slices.Equal(h.events(), want) || len(h.added) != 7 {
+		t.Errorf("with a deadline: events: %v, want %v, %d attempts", h.events(), want, len(h.added))
 	}
 }
 
@@ -480,7 +547,7 @@ func TestFailure(t *testing.T) {
 	}
 	third := func(day int) time.Time { return time.Date(2026, 5, day, 3, 0, 0, 0, time.UTC) }
 	h.at(s, 1, 2)
-	h.refuse = &supervisor.RefusedError{Pod: "backup-1", Refusals: []lifecycle.Refusal{{Reason: "OutOfcpu", Message: "Too much"}}}
+	h.refuse = &supervisor.RefusedError{Pod: "backup-1", Refusals: []lifecycle.Refusal{{Reason: lifecycle.ReasonPodSecurity}}}
 	h.at(s, 1, 3)
 	refused := Failure{third(1), h.refuse.Error()}
 	if got := failure(s); !got.equal(refused) {
