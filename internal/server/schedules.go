@@ -109,8 +109,12 @@ func scheduleText(status *schedule.Status, now time.Time) string {
 	switch {
 	case last.Succeeded():
 		outcome = "succeeded"
+	case last.Stopped:
+		outcome = "was stopped"
 	case last.Finished:
 		outcome = "failed"
+	case last.Waiting != "":
+		outcome = "is waiting: " + string(last.Waiting)
 	}
 	return strings.Join(append(sentences, fmt.Sprintf("Last run %s at %s %s.", last.Pod, localTime(last.Created), outcome)), " ")
 }
@@ -160,9 +164,12 @@ func (s *Server) explainSchedule(ctx context.Context, status *schedule.Status) a
 		Healthy:  status.Failure.Scheduled.IsZero() && status.Reason != api.ReasonClockNotSet,
 		Schedule: fmt.Sprintf("runs at %q%s. %s", rule.Cron, zone, scheduleText(status, now)),
 	}
-	if len(status.Runs) > 0 && status.Runs[0].Finished && !status.Runs[0].Succeeded() {
-		e.Healthy = false
-		e.Schedule += " See podstead why " + status.Runs[0].Pod + "."
+	if len(status.Runs) > 0 {
+		last := &status.Runs[0]
+		e.Healthy = e.Healthy && !last.Failed()
+		if last.Failed() || last.Waiting != "" {
+			e.Schedule += " See podstead why " + last.Pod + "."
+		}
 	}
 	events, _ := s.o.Supervisor.History(ctx, e.Pod) // with an error it returns those that could be read
 	e.Timeline = explain.ScheduleTimeline(events)

@@ -132,6 +132,10 @@ func TestScheduleTexts(t *testing.T) {
 	at := time.Date(2026, 5, 1, 1, 0, 0, 0, time.Local)
 	shown := at.Format("2006-01-02 15:04:05 MST")
 	run := schedule.Run{Pod: "backup-1", Created: at}
+	stopped, failed, pulling := run, run, run
+	failed.Finished, failed.Phase = true, lifecycle.PhaseFailed
+	stopped.Finished, stopped.Phase, stopped.Stopped = true, lifecycle.PhaseFailed, true
+	pulling.Waiting = lifecycle.ReasonImagePullBackOff
 	for _, tc := range []struct {
 		status  schedule.Status
 		want    string
@@ -143,6 +147,18 @@ func TestScheduleTexts(t *testing.T) {
 		{
 			schedule.Status{Reason: api.ReasonRunActive, Next: at, Runs: []schedule.Run{run}},
 			"A run waits until an earlier one has finished. Next run at " + shown + ". Last run backup-1 at " + shown + " is running.", true,
+		},
+		{
+			schedule.Status{Reason: api.ReasonScheduled, Runs: []schedule.Run{stopped, failed}},
+			"Last run backup-1 at " + shown + " was stopped.", true,
+		},
+		{
+			schedule.Status{Reason: api.ReasonScheduled, Runs: []schedule.Run{failed, stopped}},
+			"Last run backup-1 at " + shown + " failed.", false,
+		},
+		{
+			schedule.Status{Reason: api.ReasonScheduled, Runs: []schedule.Run{pulling}},
+			"Last run backup-1 at " + shown + " is waiting: ImagePullBackOff.", true,
 		},
 		{
 			schedule.Status{Reason: api.ReasonScheduled, Failure: schedule.Failure{Scheduled: at, Cause: "no space left."}},

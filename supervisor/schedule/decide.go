@@ -51,11 +51,16 @@ type Run struct {
 	Finished  bool      // nothing of it runs
 	Ended     time.Time // wall clock; zero: it has not finished, or a client has stopped it
 	Phase     lifecycle.Phase
+	Stopped   bool             // a person has stopped it before it was finished
+	Waiting   lifecycle.Reason // why a container does not run yet, or waits for its restart; empty: none waits
 	deleting  bool
 }
 
 // Succeeded reports whether the run has succeeded.
 func (r *Run) Succeeded() bool { return r.Finished && r.Phase == lifecycle.PhaseSucceeded }
+
+// Failed reports whether the run has failed. One that a person has stopped has not.
+func (r *Run) Failed() bool { return r.Finished && r.Phase != lifecycle.PhaseSucceeded && !r.Stopped }
 
 // decision is what the facts require.
 type decision struct {
@@ -248,17 +253,25 @@ func (f *facts) active() (list []Run) {
 	return list
 }
 
-// surplus returns the finished runs beyond the limits. Since is the time up to which runs are done with. A run is kept until that time is
-// saved: its name tells the next daemon that it was started.
+// surplus returns the finished runs beyond the limits. Those that a person has stopped are counted apart, with the limit of those that
+// failed. Since is the time up to which runs are done with. A run is kept until that time is saved: its name tells the next daemon that it
+// was started.
 func (f *facts) surplus(since time.Time) (list []Run) {
 	successful, failed := f.rule.History()
-	left := map[bool]int{true: successful, false: failed}
+	stopped := failed
 	for _, r := range slices.Backward(inOrder(f.runs, f.now)) {
 		unsaved := r.Scheduled.After(f.saved) && (f.loaded || !r.Scheduled.After(since))
+		left := &stopped
+		switch {
+		case r.Succeeded():
+			left = &successful
+		case r.Failed():
+			left = &failed
+		}
 		switch {
 		case !r.Finished || r.deleting:
-		case left[r.Succeeded()] > 0:
-			left[r.Succeeded()]--
+		case *left > 0:
+			*left--
 		case !unsaved:
 			list = append(list, r)
 		}

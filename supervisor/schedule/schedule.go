@@ -566,6 +566,16 @@ func (s *Schedules) Status(pod string) (Status, bool) {
 	return list[i], true
 }
 
+// waiting returns why a container of a pod waits, or the pod itself; empty: none does, or only for the init containers.
+func waiting(status *lifecycle.Status) lifecycle.Reason {
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Reason != lifecycle.ReasonPodInitializing {
+			return cmp.Or(status.Reason, w.Reason)
+		}
+	}
+	return ""
+}
+
 // runsOf returns the runs of schedules by name of the pod, the oldest first.
 func runsOf(snapshots []supervisor.Snapshot) map[string][]Run {
 	runs := map[string][]Run{}
@@ -576,7 +586,10 @@ func runsOf(snapshots []supervisor.Snapshot) map[string][]Run {
 		}
 		r := Run{
 			Pod: p.Pod.Name, UID: p.Facts.UID, Created: p.Facts.Accepted.Wall, Finished: p.AtRest, Phase: p.Status.Phase,
-			deleting: p.Facts.Stop.Delete,
+			Stopped: p.AtRest && p.Status.Phase != lifecycle.PhaseSucceeded && p.Stopped(), deleting: p.Facts.Stop.Delete,
+		}
+		if !p.Status.Phase.Terminal() {
+			r.Waiting = waiting(&p.Status)
 		}
 		if p.Owner.Scheduled != 0 {
 			r.Scheduled = time.Unix(p.Owner.Scheduled, 0)

@@ -587,6 +587,55 @@ func TestFailure(t *testing.T) {
 	}
 }
 
+// TestOutcomes: a run that a person has stopped has not failed, and one that waits does not run.
+func TestOutcomes(t *testing.T) {
+	stopped := lifecycle.Stop{Requested: lifecycle.Instant{Mono: 5}, ByUser: true}
+	deadline := lifecycle.Stop{Requested: lifecycle.Instant{Mono: 5}, Reason: "DeadlineExceeded"}
+	waits := func(reasons ...lifecycle.Reason) (list []lifecycle.ContainerStatus) {
+		for _, reason := range reasons {
+			c := lifecycle.ContainerStatus{State: lifecycle.State{Waiting: &lifecycle.Waiting{Reason: reason}}}
+			if reason == "" {
+				c.State.Waiting = nil
+			}
+			list = append(list, c)
+		}
+		return list
+	}
+	type status = lifecycle.Status
+	for name, tc := range map[string]struct {
+		status status
+		stop   lifecycle.Stop
+		want   Run
+	}{
+		"succeeded": {status{Phase: lifecycle.PhaseSucceeded}, stopped, Run{Finished: true}},
+		"stopped":   {status{Phase: lifecycle.PhaseFailed}, stopped, Run{Finished: true, Stopped: true}},
+		"failed":    {status{Phase: lifecycle.PhaseFailed}, deadline, Run{Finished: true}},
+		"running":   {status{Phase: lifecycle.PhaseRunning, ContainerStatuses: waits("")}, lifecycle.Stop{}, Run{}},
+		"waiting": {
+			status{Phase: lifecycle.PhaseRunning, ContainerStatuses: waits("", lifecycle.ReasonImagePullBackOff)}, lifecycle.Stop{},
+			Run{Waiting: lifecycle.ReasonImagePullBackOff},
+		},
+		"init container runs": {
+			status{Phase: lifecycle.PhasePending, InitContainerStatuses: waits(""), ContainerStatuses: waits(lifecycle.ReasonPodInitializing)},
+			lifecycle.Stop{}, Run{},
+		},
+		"waits for a pod": {
+			status{Phase: lifecycle.PhasePending, Reason: lifecycle.ReasonWaitingFor, ContainerStatuses: waits("ContainerCreating")},
+			lifecycle.Stop{}, Run{Waiting: lifecycle.ReasonWaitingFor},
+		},
+	} {
+		snapshot := supervisor.Snapshot{
+			Pod: &spec.Pod{Name: "backup-1"}, Owner: state.Owner{Schedule: "backup"}, Status: tc.status, Facts: lifecycle.Facts{Stop: tc.stop},
+			AtRest: tc.status.Phase.Terminal(),
+		}
+		got := runsOf([]supervisor.Snapshot{snapshot})["backup"][0]
+		if got.Finished != tc.want.Finished || got.Stopped != tc.want.Stopped || got.Waiting != tc.want.Waiting ||
+			got.Failed() != (name == "failed") || got.Succeeded() != (name == "succeeded") {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
+	}
+}
+
 // TestRequests: a person starts a run at any time, and deletes all runs. No run follows while the file is being removed.
 func TestRequests(t *testing.T) {
 	h := newHost(t)
