@@ -149,6 +149,14 @@ func suspendInstead(status *schedule.Status) *api.Error {
 	return e
 }
 
+// deleteRuns deletes the runs of a pod with a schedule whose file was removed.
+func (s *Server) deleteRuns(r *http.Request, name, file string) error {
+	if err := s.o.Schedules.Delete(r.Context(), name, requester(r)); err != nil {
+		return fmt.Errorf("file %s was removed, but not all runs of pod %q were deleted: %w", file, name, err)
+	}
+	return nil
+}
+
 // explainSchedule explains a pod that is started by a schedule.
 func (s *Server) explainSchedule(ctx context.Context, status *schedule.Status) api.Explanation {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)

@@ -24,6 +24,7 @@ type schedules struct {
 	list    []schedule.Status
 	deleted []string
 	refuse  error // of Delete
+	settled int   // calls of Settle
 }
 
 func (s *schedules) List() []schedule.Status { return s.list }
@@ -36,7 +37,7 @@ func (s *schedules) Status(pod string) (schedule.Status, bool) {
 	return s.list[i], true
 }
 
-func (*schedules) Settle() {}
+func (s *schedules) Settle() { s.settled++ }
 
 func (*schedules) Changed() <-chan struct{} { return nil }
 
@@ -108,7 +109,9 @@ image = "dump"
 		t.Errorf("stop: %v", stop)
 	}
 	fake.refuse = errors.New("delete run backup-1: no answer")
-	if _, err := d.client.Delete(t.Context(), "backup", client.StopOptions{}); err == nil || !strings.Contains(err.Error(), "no answer") {
+	_, err = d.client.Delete(t.Context(), "backup", client.StopOptions{})
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Hint != "delete them with podstead delete -l podstead.io/schedule=backup" ||
+		e.Message != `file /pods.d/backup.toml was removed, but not all runs of pod "backup" were deleted: delete run backup-1: no answer` {
 		t.Errorf("delete: %v", err)
 	}
 	fake.refuse = nil
@@ -117,6 +120,45 @@ image = "dump"
 	if err != nil || deleted.File != "/pods.d/backup.toml" || len(fake.deleted) != 2 ||
 		!strings.HasPrefix(fake.deleted[1], "backup podstead run, ") {
 		t.Errorf("delete: %+v, %v, %q", deleted, err, fake.deleted)
+	}
+}
+
+// TestPruneSchedules: pruning a file deletes the runs of its schedule.
+func TestPruneSchedules(t *testing.T) {
+	t.Parallel()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	d.closeServer()
+	fake := &schedules{}
+	for _, name := range []string{"a", "b", "kept"} {
+		pod := &spec.Pod{Name: name, Schedule: &spec.Schedule{Cron: "@daily"}}
+		fake.list = append(fake.list, schedule.Status{Pod: pod, Reason: api.ReasonScheduled})
+		d.files.Refuse(podfiles.File{Path: "/pods.d/" + name + ".toml", Pod: name, Definition: pod})
+	}
+	d.schedules = fake
+	d.serve(t, "second")
+	fake.refuse = errors.New("no answer")
+	_, err := d.client.Prune(t.Context(), api.PruneRequest{Keep: []string{"kept"}})
+	for _, name := range []string{"a", "b"} {
+		want := "file /pods.d/" + name + ".toml was removed, but not all runs of pod \"" + name + "\" were deleted: no answer"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if len(fake.deleted) != 2 || !strings.HasPrefix(fake.deleted[0], "a ") || !strings.HasPrefix(fake.deleted[1], "b ") {
+		t.Errorf("deleted: %q", fake.deleted)
+	}
+}
+
+// TestSuspendSchedules: when the files are suspended, no run is being started any more.
+func TestSuspendSchedules(t *testing.T) {
+	t.Parallel()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	d.closeServer()
+	fake := &schedules{}
+	d.schedules = fake
+	d.serve(t, "second")
+	if err := d.client.SuspendFiles(t.Context()); err != nil || fake.settled != 1 || !d.files.Suspended() {
+		t.Errorf("%v, settled %d times", err, fake.settled)
 	}
 }
 
