@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -740,6 +742,40 @@ func TestRun(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// busyPods change at each moment.
+type busyPods struct {
+	*host
+	passes *atomic.Int64 // calls of SetSchedules
+}
+
+func (p busyPods) Changed() <-chan struct{} {
+	changed := make(chan struct{})
+	close(changed)
+	return changed
+}
+
+func (p busyPods) SetSchedules(names []string) { p.passes.Add(1); p.host.SetSchedules(names) }
+
+// TestPodsWithoutSchedule: changes of pods are followed only while there is a schedule.
+func TestPodsWithoutSchedule(t *testing.T) {
+	for scheduled, want := range map[bool]int64{false: 1, true: 10} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHost(t)
+			if !scheduled {
+				h.plain()
+			}
+			var passes atomic.Int64
+			s := New(h, busyPods{h, &passes}, Options{Events: h.ring, States: NewStates(h.dir), Now: func() time.Time { return h.now }})
+			ctx, cancel := context.WithTimeout(t.Context(), 10*pace-1)
+			defer cancel()
+			s.Run(ctx)
+			if got := passes.Load(); got != want {
+				t.Errorf("scheduled: %t, %d passes, want %d", scheduled, got, want)
+			}
+		})
+	}
 }
 
 // TestListBeforeDecision: the last run is known as soon as a daemon lists its files.
