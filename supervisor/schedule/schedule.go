@@ -89,8 +89,8 @@ type entry struct {
 	waiting    time.Time           // see facts
 	seen       time.Time           // see facts
 	loaded     bool                // see facts
-	tried      time.Time           // when a run was started that is repeated if that has failed
-	refused    []lifecycle.Refusal // why it was rejected then
+	tried      time.Time           // when the newest run was attempted
+	refused    []lifecycle.Refusal // why it was rejected, if it is attempted again
 }
 
 // Status is a schedule at one moment. It is immutable.
@@ -433,7 +433,7 @@ func passes(err error) bool {
 	}
 	refused, is := errors.AsType[*supervisor.RefusedError](err)
 	return !is || !slices.ContainsFunc(refused.Refusals, func(r lifecycle.Refusal) bool {
-		switch r.Reason { //nolint:exhaustive // all others are rules of the host
+		switch r.Reason {
 		case lifecycle.ReasonNodePorts, lifecycle.ReasonVolumeTerminating,
 			lifecycle.ReasonOutOfCPU, lifecycle.ReasonOutOfMemory, lifecycle.ReasonOutOfEphemeralStorage:
 			return false

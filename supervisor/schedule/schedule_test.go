@@ -614,16 +614,19 @@ func TestOutcomes(t *testing.T) {
 		"failed":    {status{Phase: lifecycle.PhaseFailed}, deadline, Run{Finished: true}},
 		"running":   {status{Phase: lifecycle.PhaseRunning, ContainerStatuses: waits("")}, lifecycle.Stop{}, Run{}},
 		"waiting": {
-			status{Phase: lifecycle.PhaseRunning, ContainerStatuses: waits("", lifecycle.ReasonImagePullBackOff)}, lifecycle.Stop{},
+			status{Phase: lifecycle.PhaseRunning, ContainerStatuses: waits("", lifecycle.ReasonImagePullBackOff)},
+			lifecycle.Stop{},
 			Run{Waiting: lifecycle.ReasonImagePullBackOff},
 		},
 		"init container runs": {
 			status{Phase: lifecycle.PhasePending, InitContainerStatuses: waits(""), ContainerStatuses: waits(lifecycle.ReasonPodInitializing)},
-			lifecycle.Stop{}, Run{},
+			lifecycle.Stop{},
+			Run{},
 		},
 		"waits for a pod": {
 			status{Phase: lifecycle.PhasePending, Reason: lifecycle.ReasonWaitingFor, ContainerStatuses: waits("ContainerCreating")},
-			lifecycle.Stop{}, Run{Waiting: lifecycle.ReasonWaitingFor},
+			lifecycle.Stop{},
+			Run{Waiting: lifecycle.ReasonWaitingFor},
 		},
 	} {
 		snapshot := supervisor.Snapshot{
