@@ -184,11 +184,15 @@ func TestScheduleTexts(t *testing.T) {
 		healthy bool
 	}{
 		{schedule.Status{Reason: api.ReasonSuspended}, "The schedule is suspended. No run has started yet.", true},
-		{schedule.Status{Reason: api.ReasonClockNotSet}, "No run starts until the clock of the host is set. No run has started yet.", false},
+		{
+			schedule.Status{Reason: api.ReasonClockNotSet},
+			"No run starts until the clock of the host is set. No run has started yet.", false,
+		},
 		{schedule.Status{Reason: api.ReasonScheduled, Last: at}, "Last run at " + shown + ".", true},
 		{
 			schedule.Status{Reason: api.ReasonRunActive, Next: at, Runs: []schedule.Run{run}},
-			"A run waits until an earlier one has finished. Next run at " + shown + ". Last run backup-1 at " + shown + " is running.", true,
+			"A run waits until an earlier one has finished. Next run at " + shown + ". Last run backup-1 at " + shown + " is running.",
+			true,
 		},
 		{
 			schedule.Status{Reason: api.ReasonScheduled, Runs: []schedule.Run{stopped, failed}},

@@ -619,7 +619,7 @@ func TestOutcomes(t *testing.T) {
 			Run{Waiting: lifecycle.ReasonImagePullBackOff},
 		},
 		"init container runs": {
-			status{Phase: lifecycle.PhasePending, InitContainerStatuses: waits(""), ContainerStatuses: waits(lifecycle.ReasonPodInitializing)},
+			status{Phase: lifecycle.PhasePending, InitContainerStatuses: waits(""), ContainerStatuses: waits("PodInitializing")},
 			lifecycle.Stop{},
 			Run{},
 		},
@@ -630,8 +630,8 @@ func TestOutcomes(t *testing.T) {
 		},
 	} {
 		snapshot := supervisor.Snapshot{
-			Pod: &spec.Pod{Name: "backup-1"}, Owner: state.Owner{Schedule: "backup"}, Status: tc.status, Facts: lifecycle.Facts{Stop: tc.stop},
-			AtRest: tc.status.Phase.Terminal(),
+			Pod: &spec.Pod{Name: "backup-1"}, Owner: state.Owner{Schedule: "backup"},
+			Status: tc.status, Facts: lifecycle.Facts{Stop: tc.stop}, AtRest: tc.status.Phase.Terminal(),
 		}
 		got := runsOf([]supervisor.Snapshot{snapshot})["backup"][0]
 		if got.Finished != tc.want.Finished || got.Stopped != tc.want.Stopped || got.Waiting != tc.want.Waiting ||
