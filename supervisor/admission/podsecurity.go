@@ -28,6 +28,7 @@ var controls = []control{
 	{"Privileged Containers", (*check).privileged, nil},
 	{"Capabilities", (*check).capabilities, (*check).restrictedCapabilities},
 	{"HostPath Volumes", (*check).hostPathVolumes, nil},
+	{"Devices", (*check).devices, nil}, // of Podstead: Pods of Kubernetes have no such field
 	{"Host Ports", (*check).hostPorts, nil},
 	{"Host Probes / Lifecycle Hooks", (*check).handlerHosts, nil},
 	{"AppArmor", (*check).appArmor, nil},
@@ -81,11 +82,11 @@ func (c *check) deny(field, value, requirement string) {
 }
 
 // containers calls do for every container, with its field path and its security context, which is never nil.
-func (c *check) containers(do func(at string, container *spec.Container, s *spec.SecurityContext)) {
+func (r *review) containers(do func(at string, container *spec.Container, s *spec.SecurityContext)) {
 	for _, list := range []struct {
 		name       string
 		containers []spec.Container
-	}{{"initContainers[", c.pod.InitContainers}, {"containers[", c.pod.Containers}, {ephemeral, c.pod.EphemeralContainers}} {
+	}{{"initContainers[", r.pod.InitContainers}, {"containers[", r.pod.Containers}, {ephemeral, r.pod.EphemeralContainers}} {
 		for i := range list.containers {
 			container := &list.containers[i]
 			do(list.name+strconv.Itoa(i)+"].", container, cmp.Or(container.SecurityContext, &spec.SecurityContext{}))
@@ -157,6 +158,14 @@ func (c *check) hostPathVolumes() {
 			c.deny(fmt.Sprintf("volumes[%d].hostPath", i), strconv.Quote(v.Path), "hostPath volumes are forbidden")
 		}
 	}
+}
+
+func (c *check) devices() {
+	c.containers(func(at string, container *spec.Container, _ *spec.SecurityContext) {
+		for i := range container.Devices {
+			c.deny(fmt.Sprintf("%sdevices[%d]", at, i), strconv.Quote(container.Devices[i].Path), "devices are forbidden")
+		}
+	})
 }
 
 func (c *check) hostPorts() {
