@@ -28,7 +28,6 @@ var controls = []control{
 	{"Privileged Containers", (*check).privileged, nil},
 	{"Capabilities", (*check).capabilities, (*check).restrictedCapabilities},
 	{"HostPath Volumes", (*check).hostPathVolumes, nil},
-	{"Devices", (*check).devices, nil}, // of Podstead: Pods of Kubernetes have no such field
 	{"Host Ports", (*check).hostPorts, nil},
 	{"Host Probes / Lifecycle Hooks", (*check).handlerHosts, nil},
 	{"AppArmor", (*check).appArmor, nil},
@@ -40,12 +39,15 @@ var controls = []control{
 	{"Running as Non-root user", nil, (*check).nonRootUser},
 }
 
+// own are controls of fields that Pods of Kubernetes do not have.
+var own = []control{{"Devices", (*check).devices, nil}}
+
 // podSecurity checks the pod against a level.
 func (r *review) podSecurity(level Level) {
 	if level != Baseline && level != Restricted {
 		return
 	}
-	for _, control := range controls {
+	for _, control := range slices.Concat(controls, own) {
 		control.run(r, level)
 	}
 }
