@@ -40,7 +40,10 @@ type guard struct {
 
 func newGuard(address netip.AddrPort) *guard {
 	port := strconv.Itoa(int(address.Port()))
-	g := &guard{hosts: map[string]bool{}, policy: policy, token: rand.Text(), cookie: rand.Text(), key: rand.Text(), cookieName: "podstead-" + port}
+	g := &guard{
+		hosts: map[string]bool{}, policy: policy,
+		token: rand.Text(), cookie: rand.Text(), key: rand.Text(), cookieName: "podstead-" + port,
+	}
 	for _, host := range []string{address.Addr().String(), "localhost"} {
 		g.hosts[net.JoinHostPort(host, port)] = true
 		if port == "80" { // browsers leave it out
