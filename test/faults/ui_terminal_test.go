@@ -175,12 +175,12 @@ func (f *fixture) floods(t *testing.T, p *browser.Page) {
 		return mebibytes
 	}
 	before := memory()
-	f.command(p, "clear; seq 1000000; echo all; read line; clear")
+	f.command(p, "clear; seq 1000000; echo all; read line; clear; echo")
 	f.awaitScreen(p, `(?m)^1000000\nall$`)
 	if after := memory(); after > before+100 {
 		t.Errorf("output of 7 MB: the page had %d MiB, and has %d MiB", before, after)
 	}
-	p.Key("Enter")
+	p.Key("Enter") // ash loses keys if its prompt is in the first line: it reads the position 1;5 as the begin of Ctrl with a key
 	// An endless output does not hold up Ctrl-C.
 	f.command(p, "yes")
 	f.awaitScreen(p, `(?m)^y\ny$`)

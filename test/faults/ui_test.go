@@ -126,7 +126,8 @@ func TestPage(t *testing.T) {
 	p.Go(site + "/#/pod/web")
 	p.Await("document.querySelectorAll('.plot figcaption')[0]?.innerText.match(/^CPU: [0-9]+m now/)")
 	p.Await("document.querySelectorAll('.plot .line')[1].getAttribute('d').split('L').length > 3")
-	p.Await("document.querySelector('.strip')?.ariaLabel.match(/: [0-9]+ Success/)")
+	p.Await("document.querySelector('.strip')?.ariaLabel.match(/: [0-9]+ Success, latency [0-9.]+ ms to [0-9.]+ m?s$/)")
+	p.Await("/Success at [0-9:]+, took [0-9.]+ m?s/.test(document.querySelector('.containers').innerText)")
 	p.Await("document.querySelectorAll('.strip i').length > 1 || (document.dispatchEvent(new Event('visibilitychange')), false)")
 	p.Await("document.querySelectorAll('.plot .line')[1].getAttribute('d').split('L').length > 3") // also after that
 	p.Await("!/NaN|undefined/.test(document.body.innerText)")

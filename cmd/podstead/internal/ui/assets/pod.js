@@ -3,7 +3,7 @@
 import { actionsOf, buttonOf } from "/action.js";
 import { get, repeat } from "/api.js";
 import { bytes, clock, command, h, heading, isName, logLink, renderer, setText, zone } from "/dom.js";
-import { noteAnswers, plot, strip } from "/plot.js";
+import { latency, noteAnswers, plot, strip } from "/plot.js";
 import { terminalOf } from "/terminal.js";
 import { timelineOf } from "/timeline.js";
 
@@ -140,7 +140,7 @@ export function podView(name) {
               { class: "note" },
               `${p.probe} probe: `,
               h("span", { class: `probe ${p.outcome}` }, p.outcome),
-              ` at ${clock(p.time)} `,
+              ` at ${clock(p.time)}, took ${latency(p.seconds * 1000)} `,
               strip(answers.get(`${c.name}/${p.probe}`)),
             ),
           ),
