@@ -116,7 +116,10 @@ func TestPageTerminal(t *testing.T) {
 	p.Await("document.getElementById('state').innerText.includes('no shell (sh)')")
 	checkAccess(t, p, axe, "the frame of a terminal")
 
-	if problems := p.Problems(); len(problems) > 0 {
+	problems := slices.DeleteFunc(p.Problems(), func(problem string) bool { // the browser reports requests without a daemon
+		return strings.Contains(problem, "502 (Bad Gateway)")
+	})
+	if len(problems) > 0 {
 		t.Errorf("the console has %q", problems)
 	}
 	for _, request := range p.Requests() {
