@@ -99,6 +99,7 @@ type ProbeAnswer struct {
 	Probe   ProbeKind    `json:"probe"`
 	Outcome ProbeOutcome `json:"outcome"`
 	Time    time.Time    `json:"time"`
+	Seconds float64      `json:"seconds"` // that the probe took; of one that failed at its timeout, about the timeout
 }
 
 // ProbeKind is the purpose of a probe.

@@ -126,7 +126,8 @@ func TestPage(t *testing.T) {
 	p.Go(site + "/#/pod/web")
 	p.Await("document.querySelectorAll('.plot figcaption')[0]?.innerText.match(/^CPU: [0-9]+m now/)")
 	p.Await("document.querySelectorAll('.plot .line')[1].getAttribute('d').split('L').length > 3")
-	p.Await("document.querySelector('.strip')?.ariaLabel.match(/: [0-9]+ Success/)")
+	p.Await("document.querySelector('.strip')?.ariaLabel.match(/: [0-9]+ Success, latency [0-9.]+ ms to [0-9.]+ m?s$/)")
+	p.Await("/Success at [0-9:]+, took [0-9.]+ m?s/.test(document.querySelector('.containers').innerText)")
 	p.Await("document.querySelectorAll('.strip i').length > 1 || (document.dispatchEvent(new Event('visibilitychange')), false)")
 	p.Await("document.querySelectorAll('.plot .line')[1].getAttribute('d').split('L').length > 3") // also after that
 	p.Await("!/NaN|undefined/.test(document.body.innerText)")
@@ -432,13 +433,18 @@ func attack(t *testing.T, network *browser.Network, b *browser.Browser, host, ta
 			`fetch("http://%s/api/pods", {credentials: "include", headers: {"Podstead-Key": "x"}}).then(() => false, () => true)`, host))
 		p.Await(fmt.Sprintf(`new Promise((done) => { const socket = new WebSocket("ws://%s/api/pods"); `+
 			`socket.onopen = () => done(false); socket.onerror = () => done(true); })`, host))
+		p.Await(fmt.Sprintf(`new Promise((done) => { const { name, uid } = JSON.parse(%q), socket = new WebSocket(`+
+			"`ws://%s/api/exec?pod=${name}&uid=${uid}&container=app&width=80&height=24`"+`, ["v1.flow.channel.podstead"]); `+
+			`socket.onopen = () => done(false); socket.onerror = () => done(true); })`, target, host))
 		for _, action := range []string{"stop", "restart"} { // no-cors: it is sent, and the page cannot read the answer
 			p.Await(fmt.Sprintf(`fetch("http://%s/api/%s", {method: "POST", mode: "no-cors", credentials: "include", body: %q}).then(() => true)`,
 				host, action, target))
 		}
-		p.Await(fmt.Sprintf(`(window.frame = document.createElement("iframe"), frame.src = "http://%s/", document.body.append(frame), true)`,
-			host))
-		p.AwaitProblem("frame-ancestors")
+		for _, path := range []string{"/", "/terminal/"} {
+			p.Await(fmt.Sprintf(`(window.frame = document.createElement("iframe"), frame.src = "http://%s%s", document.body.append(frame), true)`,
+				host, path))
+			p.AwaitProblem("frame-ancestors")
+		}
 		p.Close()
 	}
 	// A server on another port gets the cookie, which does not suffice without the key.

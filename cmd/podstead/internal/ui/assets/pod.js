@@ -3,7 +3,8 @@
 import { actionsOf, buttonOf } from "/action.js";
 import { get, repeat } from "/api.js";
 import { bytes, clock, command, h, heading, isName, logLink, renderer, setText, zone } from "/dom.js";
-import { noteAnswers, plot, strip } from "/plot.js";
+import { latency, noteAnswers, plot, strip } from "/plot.js";
+import { terminalOf } from "/terminal.js";
 import { timelineOf } from "/timeline.js";
 
 const refreshInterval = 15000;
@@ -42,6 +43,7 @@ export function podView(name) {
   let events = [],
     bySeq = new Map(),
     uid = "",
+    running = [], // containers
     allowed = false, // to change the pod
     last = null,
     wake = null,
@@ -81,10 +83,14 @@ export function podView(name) {
   const showActions = renderer(([wanted, uid]) =>
     buttons.replaceChildren(...wanted.map((action) => buttonOf(action, name, uid, (text) => setText(result, text)))),
   );
-  const updateActions = () => showActions([allowed && uid ? actionsOf(state.textContent) : [], uid]);
+  function updateActions() {
+    showActions([allowed && uid ? actionsOf(state.textContent) : [], uid]);
+    terminal.update(allowed ? uid : "", running);
+  }
 
   function showWhy(pod) {
     setText(state, pod.state);
+    running = (pod.containers ?? []).filter((c) => c.state === "Running").map((c) => c.name);
     updateActions();
     state.dataset.healthy = pod.healthy;
     const newest = events.findLast((e) => e.type === "Warning" && e.cause) ?? events.findLast((e) => e.type === "Warning");
@@ -134,7 +140,7 @@ export function podView(name) {
               { class: "note" },
               `${p.probe} probe: `,
               h("span", { class: `probe ${p.outcome}` }, p.outcome),
-              ` at ${clock(p.time)} `,
+              ` at ${clock(p.time)}, took ${latency(p.seconds * 1000)} `,
               strip(answers.get(`${c.name}/${p.probe}`)),
             ),
           ),
@@ -248,7 +254,8 @@ export function podView(name) {
     }
   }
 
-  const timeline = timelineOf(name, choose);
+  const timeline = timelineOf(name, choose),
+    terminal = terminalOf(name);
 
   async function load(mine) {
     try {
@@ -301,6 +308,7 @@ export function podView(name) {
         h("p", { class: "note" }, "Measured while this page is open, every 5 seconds."),
         own(`podstead top ${name}`),
       ),
+      terminal.element,
       h("section", { "aria-labelledby": "exits" }, h("h2", { id: "exits" }, "Last exit"), exits),
       h(
         "section",
