@@ -121,7 +121,7 @@ var problems = map[string]bool{
 	"Error": true, "Failed": true, "CrashLoopBackOff": true, "ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true,
 	"ErrImageNeverPull": true, "CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true,
 	"StartError":         true,
-	"PostStartHookError": true, "OOMKilled": true, "DeadlineExceeded": true, "Evicted": true, "ContainerCannotRun": true, "Unknown": true,
+	"PostStartHookError": true, "OOMKilled": true, "DeadlineExceeded": true, "BackoffLimitExceeded": true, "Evicted": true, "ContainerCannotRun": true, "Unknown": true,
 	"InvalidFile": true, "Rejected": true, "PodSecurity": true, "HostPathForbidden": true, "SysctlForbidden": true, "NodePorts": true,
 	"OutOfcpu": true, "OutOfmemory": true, "OutOfephemeral-storage": true, "VolumeTerminating": true, "WaitForCycle": true,
 	"UnexpectedAdmissionError": true, "AppArmor": true, "NotReady": true, "StateNotDurable": true, "ContainerStatusUnknown": true,

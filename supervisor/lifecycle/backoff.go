@@ -16,6 +16,9 @@ type backoff struct {
 // pullBackoff is the back-off of image pulls (contract 4.4).
 var pullBackoff = backoff{initial: 10 * time.Second, limit: 300 * time.Second, reset: 600 * time.Second, factor: 2}
 
+// jobBackoff is the back-off of pods that are retried, as the documentation of Jobs has it.
+var jobBackoff = backoff{initial: 10 * time.Second, limit: 6 * time.Minute, factor: 2}
+
 // mountBackoff is the back-off of volumes that cannot be mounted yet. Its limit is about the interval at which the kubelet
 // retries, so that a long wait does not write to the disk more often.
 var mountBackoff = backoff{initial: time.Second, limit: 2 * time.Minute, factor: 2}

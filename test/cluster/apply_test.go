@@ -35,7 +35,7 @@ func podFiles(t *testing.T) []spec.InputFile {
 		}
 	}
 	for _, f := range txtar.Parse(read(t, "../../spec/testdata/stream/manifests.txtar")).Files {
-		text, _ := spec.Options{AllowLoss: true, RunCronJobs: true, Suffix: "abcde"}.Convert(f.Name, f.Data, false)
+		text, _ := spec.Options{AllowLoss: true, Suffix: "abcde"}.Convert(f.Name, f.Data, false)
 		if text != nil {
 			files = append(files, spec.InputFile{Name: f.Name + ".toml", Text: text})
 		}
