@@ -58,12 +58,14 @@ func (b backoff) next(level int) int {
 // restartDue returns when a container that is not running may be started, and the back-off level after that start. Level 0
 // leaves the level unchanged. The delay counts from the exit of the last run. There is no delay for the first restart, for a
 // restart after a run that lasted longer than the reset time, counted from when its start was granted (contract 4.3), for a restart
-// of all containers (contract 4.2), and for a restart that was requested.
+// of all containers (contract 4.2) unless the pod is retried, and for a restart that was requested.
 func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at Instant, level int) {
 	a := &h.Newest
 	switch {
-	case a.N() == 0 || f.superseded(a) || f.triggersRestartAll(c, a):
+	case a.N() == 0 || f.superseded(a):
 		return Instant{}, 0
+	case f.triggersRestartAll(c, a):
+		return retryDue(pod, f, a), 0
 	case a.Round != f.Round && (isInit(pod, c) || !a.CreateFailed.IsZero()):
 		// A new round runs its init containers again. A failed creation in an earlier round concerned a sandbox that no longer exists.
 		return Instant{}, 0
@@ -75,6 +77,14 @@ func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at In
 		return a.Exited, 1
 	}
 	return a.Exited.Add(b.delay(h.Backoff.Level)), b.next(h.Backoff.Level)
+}
+
+// retryDue returns when all containers may be restarted for the exit of a run: at once, or after the back-off of a pod that is retried.
+func retryDue(pod *spec.Pod, f *Facts, a *Attempt) Instant {
+	if !pod.Retries() {
+		return Instant{}
+	}
+	return a.Exited.Add(jobBackoff.delay(failures(pod, f)))
 }
 
 // pullDelay is the delay after a failed pull. A failure that did not involve a registry, such as ErrImageNeverPull, is retried

@@ -168,13 +168,17 @@ func failures(pod *spec.Pod, f *Facts) (n int) {
 }
 
 // failRetried fails a pod whose containers have failed more often than its backoffLimit allows, and reports whether it did. A pod that is
-// not retried at all finishes by itself first, as the pod of a Job does under the restart policy Never.
+// not retried at all finishes by itself first, as the pod of a Job does under the restart policy Never. One that has succeeded stays so.
 func (p *plan) failRetried() bool {
 	limit, stop := p.pod.BackoffLimit, &p.facts.Stop
 	if limit == nil || !stop.Requested.IsZero() || p.facts.Restart.pending() || failures(p.pod, p.facts) <= int(*limit) {
 		return false
 	}
-	if p.pod.RestartPolicy == spec.RestartNever && !p.pod.Retries() && !finished(p.pod, p.facts) {
+	ended := finished(p.pod, p.facts)
+	if !ended && p.pod.RestartPolicy == spec.RestartNever && !p.pod.Retries() {
+		return false
+	}
+	if ended && StatusOf(p.pod, *p.facts, p.now).Phase != PhaseFailed {
 		return false
 	}
 	p.do(FailPod{Reason: ReasonBackoffLimit, Message: backoffLimitMessage, Grace: EffectiveGrace(p.pod, nil).Period})

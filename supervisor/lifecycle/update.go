@@ -263,11 +263,10 @@ func (p *plan) restartAll() bool {
 // earliestRound returns when the next restart of all containers may happen. There is no back-off (contract 4.2), only a minimum
 // interval, which bounds the rate for a pod whose containers exit at once. A pod that is retried has the back-off of a Job.
 func (p *plan) earliestRound(by Ref) Instant {
-	if p.pod.Retries() {
-		return p.facts.Containers[by.Container].Newest.Exited.Add(jobBackoff.delay(failures(p.pod, p.facts)))
-	}
+	a := p.facts.Containers[by.Container].Newest
+	due := retryDue(p.pod, p.facts, &a)
 	if p.facts.Restarted != p.facts.Round {
-		return Instant{}
+		return due
 	}
-	return p.facts.RestartedAt.Add(sandboxPace)
+	return later(due, p.facts.RestartedAt.Add(sandboxPace))
 }
