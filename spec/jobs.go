@@ -211,8 +211,9 @@ func (root *node) jobIndex(variable, value string) {
 
 // scheduleFields are the fields of the spec of a CronJob that a schedule has, by their names there.
 var scheduleFields = map[string]string{
-	"schedule": "cron", "timeZone": "timeZone", "startingDeadlineSeconds": "startingDeadlineSeconds", "concurrencyPolicy": "concurrencyPolicy",
-	"suspend": "suspend", "successfulJobsHistoryLimit": "successfulJobsHistoryLimit", "failedJobsHistoryLimit": "failedJobsHistoryLimit",
+	"schedule": "cron", "timeZone": "timeZone", "suspend": "suspend",
+	"startingDeadlineSeconds": "startingDeadlineSeconds", "concurrencyPolicy": "concurrencyPolicy",
+	"successfulJobsHistoryLimit": "successfulJobsHistoryLimit", "failedJobsHistoryLimit": "failedJobsHistoryLimit",
 }
 
 // cronJob adds the pod with a schedule whose runs are those of a CronJob.

@@ -34,8 +34,8 @@ func TestDecideBackoffLimit(t *testing.T) {
 			past: history{up(), running("init", 1), exitedFor("init", 1, 137, lifecycle.ReasonOOMKilled)}, want: fail,
 		},
 		{
-			now: 1, name: "a lost container does not", pod: once, past: history{live, exitedFor("app", 1, 137, lifecycle.ReasonStatusUnknown)},
-			want: again,
+			now: 1, name: "a lost container does not", pod: once,
+			past: history{live, exitedFor("app", 1, 137, lifecycle.ReasonStatusUnknown)}, want: again,
 		},
 		{
 			name: "a container that its liveness probe stops does, whatever its exit code", pod: once,

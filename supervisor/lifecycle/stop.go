@@ -167,11 +167,15 @@ func failures(pod *spec.Pod, f *Facts) (n int) {
 	return n
 }
 
+// failedTooOften reports whether the containers of a pod have failed more often than its backoffLimit allows.
+func failedTooOften(pod *spec.Pod, f *Facts) bool {
+	return pod.BackoffLimit != nil && failures(pod, f) > int(*pod.BackoffLimit)
+}
+
 // failRetried fails a pod whose containers have failed more often than its backoffLimit allows, and reports whether it did. A pod that is
 // not retried at all finishes by itself first, as the pod of a Job does under the restart policy Never. One that has succeeded stays so.
 func (p *plan) failRetried() bool {
-	limit, stop := p.pod.BackoffLimit, &p.facts.Stop
-	if limit == nil || !stop.Requested.IsZero() || p.facts.Restart.pending() || failures(p.pod, p.facts) <= int(*limit) {
+	if !p.facts.Stop.Requested.IsZero() || p.facts.Restart.pending() || !failedTooOften(p.pod, p.facts) {
 		return false
 	}
 	ended := finished(p.pod, p.facts)
