@@ -20,10 +20,9 @@ type InputFile struct {
 }
 
 // Manifests returns the pods of files as Kubernetes objects in YAML, for a cluster: a Pod for each of them, a CronJob if it has a schedule,
-// a Job if it has fields of a Job, and the ConfigMaps, PersistentVolumeClaims, Services and ServiceAccounts that they need, each kind in the
-// order of the pods. Secrets are written, with their
-// values, only if secrets is true. Comments of TOML are kept. What a cluster has no equivalent for is an error, with AllowLoss a warning.
-// Env files are read. The text is nil if one of the problems is an error.
+// a Job if it has fields of a Job, and the ConfigMaps, PersistentVolumeClaims, Services and ServiceAccounts that they need, each kind in
+// the order of the pods. Secrets are written, with their values, only if secrets is true. Comments of TOML are kept. What a cluster has no
+// equivalent for is an error, with AllowLoss a warning. Env files are read. The text is nil if one of the problems is an error.
 func (o Options) Manifests(files []InputFile, secrets bool) ([]byte, Problems) {
 	o.read, o.forCluster = readEnvFile, true
 	x := &exporter{o: &o, secrets: secrets, owners: map[string]owner{}, claims: map[string]string{}}

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// LintWaits warns of pods of a file that wait for what never happens: for a pod that does not exist or has a schedule, or for the success of
-// a pod that does not terminate. The others are the pods of other files and of the host. Complete reports that a pod that is not among them is a mistake:
-// one file can wait for a pod that is applied later. All parts must be valid.
+// LintWaits warns of pods of a file that wait for what never happens: for a pod that does not exist or has a schedule, or for the success
+// of a pod that does not terminate. The others are the pods of other files and of the host. Complete reports that a pod that is not among
+// them is a mistake: one file can wait for a pod that is applied later. All parts must be valid.
 func LintWaits(parts []Part, others []*Pod, complete bool) (problems Problems) {
 	pods := map[string]*Pod{}
 	for _, p := range others {

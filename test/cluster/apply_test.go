@@ -209,7 +209,8 @@ func checkStored(t *testing.T, f spec.InputFile, stored []object) {
 	}
 }
 
-// normal returns a pod without empty security contexts and labels of a Job, which the API server adds, and with the defaults of a CronJob. The pod is changed.
+// normal returns a pod without empty security contexts and labels of a Job, which the API server adds, and with the defaults
+// of a CronJob. The pod is changed.
 func normal(p *spec.Pod) *spec.Pod {
 	for _, label := range []string{"job-name", "controller-uid"} {
 		delete(p.Labels, label)
