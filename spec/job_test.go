@@ -55,7 +55,7 @@ restartPolicy = "OnFailure"
 				with[c.Name] = true
 			}
 		}
-		if len(with) != row.rules || row.rules > 0 && !(with["init"] && with["main"]) || p.Retries() != (row.rules > 0) {
+		if len(with) != row.rules || row.rules > 0 && (!with["init"] || !with["main"]) || p.Retries() != (row.rules > 0) {
 			t.Errorf("%s: rules of %v", row.fields, with)
 		}
 	}

@@ -33,7 +33,7 @@ func (s *stream) job(x *object) {
 		s.problems = append(s.problems, warnAt(suspend, "Job "+quote(x.name)+" has no pods: it is suspended"))
 		return
 	}
-	change := s.jobFields(x, of)
+	change := s.jobFields(of)
 	parallelism := int(min(s.number(of, "parallelism", 1), 1<<20))
 	key := "completions"
 	if of.child(key) == nil {
@@ -65,7 +65,7 @@ func (s *stream) job(x *object) {
 const indexedMode = "Indexed"
 
 // jobFields reports the fields of the spec of a Job that its pods do not have, and returns the change that sets the others in a pod.
-func (s *stream) jobFields(x *object, of *node) func(root *node) {
+func (s *stream) jobFields(of *node) func(root *node) {
 	indexed := textOf(of.child("completionMode")) == indexedMode
 	if c := of.child("completionMode"); c != nil && !indexed && c.value != "NonIndexed" {
 		s.fail(c, `Unsupported value: supported values: "Indexed", "NonIndexed"`)
@@ -231,7 +231,7 @@ func (s *stream) cronJob(x *object) {
 	if !ok {
 		return
 	}
-	change := s.jobFields(x, job)
+	change := s.jobFields(job)
 	for _, key := range []string{"completions", "parallelism"} {
 		if c := job.child(key); s.number(job, key, 1) != 1 {
 			s.lose(c, "a run of a schedule has one pod", "")

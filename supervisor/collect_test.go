@@ -297,8 +297,11 @@ func TestTTLSecondsAfterFinished(t *testing.T) {
 			after time.Duration
 			want  string
 		}{
-			{time.Minute, "at-once"}, {10 * time.Minute, "at-once early"}, {10 * time.Minute, "at-once early run"},
-			{time.Hour, "at-once early host run"}, {time.Hour, "at-once early host late run"},
+			{time.Minute, "at-once"},
+			{10 * time.Minute, "at-once early"},
+			{10 * time.Minute, "at-once early run"},
+			{time.Hour, "at-once early host run"},
+			{time.Hour, "at-once early host late run"},
 		} {
 			m.pass(step.after)
 			if got := m.collected(); got != step.want {

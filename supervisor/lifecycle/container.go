@@ -115,13 +115,10 @@ func (a *Attempt) interrupted() bool {
 
 // failed reports whether the run has failed: not one that was stopped for another reason than a failure, nor one that was lost.
 func (a *Attempt) failed() bool {
-	switch a.StopReason {
-	case ReasonLivenessProbe, ReasonStartupProbe, ReasonFailedPostStartHook:
-		return true
-	case "":
+	if a.StopReason == "" {
 		return initFailed(a.Exit) && a.Exit.Reason != ReasonUnknown && a.Exit.Reason != ReasonStatusUnknown
 	}
-	return false
+	return a.StopReason == ReasonLivenessProbe || a.StopReason == ReasonStartupProbe || a.StopReason == ReasonFailedPostStartHook
 }
 
 // up reports whether the process is running and its postStart hook has succeeded. Before that, the container counts as being

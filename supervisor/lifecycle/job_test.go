@@ -58,7 +58,8 @@ func TestDecideBackoffLimit(t *testing.T) {
 			past: history{
 				live, exited("app", 1, 1), exited("other", 1, 0),
 				happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.RestartRequested{By: "a test", At: t} }),
-				removeSandbox(1), sandboxRemoved(1), lifecycle.StartAgain{Round: 2},
+				removeSandbox(1), sandboxRemoved(1),
+				lifecycle.StartAgain{Round: 2},
 			},
 			want: do{lifecycle.StartSandbox{Sandbox: 2, Round: 3}}, now: 10,
 		},

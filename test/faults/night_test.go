@@ -125,14 +125,17 @@ func (j *nightJob) run() {
 	}
 	j.MustRun("start", "db", "--wait")
 	names = append(names[1:], j.night(nights+2, "Completed")) // the history has seven nights
-	runs := j.runs()
+	var runs map[string]string
+	j.Await(func() error {
+		if runs = j.runs(); len(runs) != nights+1 || runs[failed] != "Error" {
+			return fmt.Errorf("runs: %v, want %d that succeeded and %s", runs, nights, failed)
+		}
+		return nil
+	})
 	for _, name := range names {
 		if log := j.MustRun("logs", name); runs[name] != "Completed" || log != "dumped 1 table\n" {
 			j.Errorf("run %s: %q with the log %q", name, runs[name], log)
 		}
-	}
-	if len(runs) != nights+1 || runs[failed] != "Error" {
-		j.Errorf("runs: %v, want %d that succeeded and %s", runs, nights, failed)
 	}
 	j.MustRun("delete", "nightly", "db")
 	j.Await(func() error {
