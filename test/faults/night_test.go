@@ -74,8 +74,8 @@ spec:
 `
 )
 
-// TestNightJob runs pg_dump on a schedule, from a pod file and from a CronJob. It has the logs of seven nights, reports the nights that
-// were missed, and fails after the retries of a night without the database. A night passes while no daemon runs: the saved time of the schedule
+// TestNightJob runs pg_dump on a schedule, from a pod file and from a CronJob. It has the logs of seven nights, reports the night that was
+// missed, and fails after the retries of a night without the database. A night passes while no daemon runs: the saved time of the schedule
 // is set back. The nights are those of the previous month.
 func TestNightJob(t *testing.T) {
 	f := &fixture{rig.NewFixture(t, stackDeadline)}
