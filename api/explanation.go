@@ -235,6 +235,7 @@ const (
 	CauseContainerRemoved    CauseKind = "ContainerRemoved"    // from the definition of the pod
 	CausePodFinished         CauseKind = "PodFinished"         // the pod has no containers left to run that this one serves
 	CauseDeadlineExceeded    CauseKind = "DeadlineExceeded"    // Message
+	CauseBackoffLimit        CauseKind = "BackoffLimit"        // Message
 	CauseEvicted             CauseKind = "Evicted"             // Message
 	CauseWaitsFor            CauseKind = "WaitsFor"            // ByContainer, ByRole: the container that must come first
 	CauseInitRunning         CauseKind = "InitRunning"         // an init container has not completed yet

@@ -11,7 +11,6 @@ import (
 // in lower case, without "_" and "-". Words that a pod file has at another place, such as privileged, have the hint of that place.
 var composeWords = map[string]string{
 	"attach":                  "omit it: podstead run FILE shows the output of all containers, podstead logs POD -c CONTAINER that of one",
-	"backofflimit":            "omit it: restartPolicy and restartBackoff apply until activeDeadlineSeconds",
 	"blkioconfig":             "not supported: limits are cpu, memory and ephemeral-storage",
 	"build":                   buildHint,
 	"capadd":                  "set securityContext.capabilities.add in the container",
@@ -101,7 +100,6 @@ var composeWords = map[string]string{
 	"template":                "write the fields of its metadata and spec in their place",
 	"timezone":                scheduleHint,
 	"tmpfs":                   "mount an emptyDir volume with medium Memory",
-	"ttlsecondsafterfinished": "set pods.finishedPodTTL in podstead.toml, for all pods",
 	"ulimits":                 "not supported: lower a limit in the command, such as sh -c \"ulimit -n 1024; exec PROGRAM\"",
 	"useapisocket":            "mount the socket of the API with hostPath",
 	"user":                    "set runAsUser and runAsGroup in securityContext",

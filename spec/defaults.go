@@ -71,6 +71,7 @@ func (d *defaulter) run(fileName string) {
 		p.TerminationGracePeriodSeconds = defaultGraceSeconds
 	}
 	setDefault(&p.RestartPolicy, RestartAlways)
+	d.job()
 	if slices.Contains(clusterDNS, p.DNSPolicy) {
 		p.DNSPolicy = DNSDefault
 	}

@@ -19,10 +19,10 @@ type InputFile struct {
 	Text []byte
 }
 
-// Manifests returns the pods of files as Kubernetes objects in YAML, for a cluster: a Pod for each of them, and the ConfigMaps,
-// PersistentVolumeClaims, Services and ServiceAccounts that they need, each kind in the order of the pods. Secrets are written, with their
-// values, only if secrets is true. Comments of TOML are kept. What a cluster has no equivalent for is an error, with AllowLoss a warning.
-// Env files are read. The text is nil if one of the problems is an error.
+// Manifests returns the pods of files as Kubernetes objects in YAML, for a cluster: a Pod for each of them, a CronJob if it has a schedule,
+// a Job if it has fields of a Job, and the ConfigMaps, PersistentVolumeClaims, Services and ServiceAccounts that they need, each kind in
+// the order of the pods. Secrets are written, with their values, only if secrets is true. Comments of TOML are kept. What a cluster has no
+// equivalent for is an error, with AllowLoss a warning. Env files are read. The text is nil if one of the problems is an error.
 func (o Options) Manifests(files []InputFile, secrets bool) ([]byte, Problems) {
 	o.read, o.forCluster = readEnvFile, true
 	x := &exporter{o: &o, secrets: secrets, owners: map[string]owner{}, claims: map[string]string{}}
@@ -64,7 +64,9 @@ func (o Options) Manifests(files []InputFile, secrets bool) ([]byte, Problems) {
 }
 
 // exportedKinds are the kinds of objects that are written, in their order.
-var exportedKinds = []string{"ServiceAccount", "ConfigMap", "Secret", "PersistentVolumeClaim", "Service", "Pod"}
+var exportedKinds = [][]string{
+	{"ServiceAccount"}, {"ConfigMap"}, {"Secret"}, {"PersistentVolumeClaim"}, {"Service"}, {"Pod", "Job", "CronJob"},
+}
 
 // exporter collects the objects of pods.
 type exporter struct {
@@ -95,9 +97,9 @@ func (x *exporter) write(after []string) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	for _, kind := range exportedKinds {
+	for _, kinds := range exportedKinds {
 		for _, n := range x.objects {
-			if textOf(n.items[1]) != kind {
+			if !slices.Contains(kinds, textOf(n.items[1])) {
 				continue
 			}
 			document := yamlNode(n)
@@ -158,7 +160,6 @@ var ownFields = map[reflect.Type]map[string]ownField{
 		"restartBackoff": {
 			"all containers of a node have the same back-off", "", false,
 		},
-		"schedule":              {"a Pod has no schedule", "write a CronJob with the Pod as its template", false},
 		"systemd":               {"units of a host do not order pods of a cluster", "", false},
 		"unhealthyAfterSeconds": {"it belongs to onUnhealthy", "", true},
 		"update":                {"a Pod has no updates and no rollback", "write a Deployment with the Pod as its template", false},
@@ -166,6 +167,7 @@ var ownFields = map[reflect.Type]map[string]ownField{
 			"pods of a cluster start in any order", "retry connections in the program, or wait in an entry of initContainers", false,
 		},
 	},
+	reflect.TypeFor[Schedule](): {"jitterSeconds": {"runs of a CronJob have no delay", "", false}},
 	reflect.TypeFor[Container](): {
 		"devices": {
 			"a cluster has devices of a device plugin", "request them in resources.limits, such as example.com/serial = 1", false,
@@ -214,6 +216,14 @@ func (x *exporter) pod(p *Part) {
 		return
 	}
 	x.own(root, reflect.TypeFor[Pod]())
+	if schedule := root.child("schedule"); schedule != nil {
+		x.own(schedule, reflect.TypeFor[Schedule]())
+		if schedule.child("timeZone") == nil {
+			w := warnAt(schedule, "a cluster uses the time zone of its kube-controller-manager")
+			w.Hint = "set timeZone"
+			x.problems = append(x.problems, w)
+		}
+	}
 	x.annotations(root.child("annotations"))
 	stopSignal := false
 	for _, list := range []string{"initContainers", "containers"} {

@@ -17,8 +17,8 @@ import (
 // fields of metadata, and extensions of Podstead.
 var additions = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
-		"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "restartBackoff", "schedule", "secrets", "systemd",
-		"unhealthyAfterSeconds", "update", "waitFor",
+		"annotations", "backoffLimit", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "restartBackoff", "schedule",
+		"secrets", "systemd", "ttlSecondsAfterFinished", "unhealthyAfterSeconds", "update", "waitFor",
 	},
 	reflect.TypeFor[Container](): {"devices", "restartBackoff"},
 }

@@ -28,6 +28,13 @@ type Pod struct {
 	TerminationGracePeriodSeconds Seconds `json:"terminationGracePeriodSeconds"`
 	// Time since the start after which the pod fails, greater than 0. Default: no limit.
 	ActiveDeadlineSeconds *Seconds `json:"activeDeadlineSeconds,omitempty"`
+	// Number of restarts after a failure, as of a Job. After one more failure the pod fails. Failures of sidecars do not count. With
+	// `restartPolicy` `OnFailure` the container is restarted. With `Never` all containers are, also those that have completed, after a
+	// back-off of 10s that doubles up to 6m; `emptyDir` volumes keep their content. Default: no limit with `OnFailure`, 0 with `Never`.
+	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
+	// Time after which containers, volumes and old logs of the finished pod are removed, from 0. Default: `pods.finishedPodTTL` of the
+	// host, and no limit for the run of a schedule.
+	TTLSecondsAfterFinished *Seconds `json:"ttlSecondsAfterFinished,omitempty"`
 	// Restart back-off of all containers that do not set their own. Default: that of the kubelet. [Pod.BackoffOf] resolves it.
 	RestartBackoff *Backoff `json:"restartBackoff,omitempty"`
 

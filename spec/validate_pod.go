@@ -162,6 +162,7 @@ func (v *validator) podFields() {
 	v.waitFor()
 	v.update(p.Update)
 	v.systemd(p.Systemd)
+	v.job()
 	v.schedule(p.Schedule)
 	v.unhealthy()
 }

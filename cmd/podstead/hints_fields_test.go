@@ -35,7 +35,6 @@ var settingsOfHints = map[string]string{
 	"set network.subnets in podstead.toml":                   "network.subnets = \"10.99.0.0/22,fd00:77::/64\"\n",
 	"containerLog in podstead.toml":                          "containerLog.driver = \"journald\"\n",
 	"set pods.pidsLimit in podstead.toml":                    "pods.pidsLimit = 100\n",
-	"set pods.finishedPodTTL in podstead.toml":               "pods.finishedPodTTL = \"1h\"\n",
 	"to allowedUnsafeSysctls in [policy] of podstead.toml":   "[policy]\nallowedUnsafeSysctls = [\"kernel.msgmax\"]\n",
 	"or podSecurity in [policy] of podstead.toml":            "[policy]\npodSecurity = \"privileged\"\n",
 	"set requests = \"ignore\" in [policy] of podstead.toml": "[policy]\nrequests = \"ignore\"\n",

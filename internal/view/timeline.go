@@ -56,6 +56,7 @@ var marks = map[api.EventKind]struct {
 	api.EventPodQuarantined:      {timeline.PodTrouble, "quarantined"},
 	api.EventPodEvicted:          {timeline.PodTrouble, "evicted"},
 	api.EventPodDeadlineExceeded: {timeline.PodTrouble, "deadline exceeded"},
+	api.EventPodBackoffExceeded:  {timeline.PodTrouble, "back-off limit exceeded"},
 	api.EventPodEscalated:        {timeline.PodTrouble, "unready too long"},
 	api.EventPodRestarting:       {timeline.PodTrouble, "all restarted"},
 	api.EventRebootRequested:     {timeline.PodTrouble, "reboot requested"},

@@ -51,6 +51,11 @@ func podTemplates() []template {
 		{field: "restartPolicy", pod: "restartPolicy = %s", before: `"Always"`, after: `"OnFailure"`, effect: inPlace},
 		{field: "terminationGracePeriodSeconds", pod: "terminationGracePeriodSeconds = %s", before: "1", after: "2", effect: inPlace},
 		{field: "activeDeadlineSeconds", pod: "activeDeadlineSeconds = %s", before: "3600", after: "7200", effect: inPlace},
+		{field: "backoffLimit", pod: "restartPolicy = \"OnFailure\"\nbackoffLimit = %s", before: "1", after: "2", effect: inPlace},
+		{
+			field: "ttlSecondsAfterFinished", pod: "restartPolicy = \"OnFailure\"\nttlSecondsAfterFinished = %s", before: "1", after: "2",
+			effect: inPlace,
+		},
 		{field: "imageArchives", pod: "imageArchives = [%s]", before: `"a.tar"`, after: `"b.tar"`, effect: inPlace, fails: true},
 		{field: "waitFor", pod: "waitFor = [%s]", before: `"path:/etc"`, after: `"path:/usr"`, effect: nextRound},
 		{field: "onUnhealthy", pod: "onUnhealthy = %s", before: `"restart"`, after: `"replace"`, effect: inPlace},
