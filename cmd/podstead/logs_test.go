@@ -3,8 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -176,6 +182,87 @@ func TestLogsToFullDisk(t *testing.T) {
 			stderr.String() != "podstead: no space left on device\n" {
 			t.Errorf("%s: exit code %d after %d writes, stderr %q", line, code, w.written, stderr.String())
 		}
+	}
+}
+
+// TestLogsSearch checks that a search has no default of --tail, that one that reaches a bound in containers fails with hints that continue
+// it, and that another one succeeds.
+func TestLogsSearch(t *testing.T) {
+	dir, err := os.MkdirTemp("", "p") // the path of a socket in it must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	var query url.Values
+	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := json.NewEncoder(w)
+		switch pod := (api.Pod{Metadata: api.Metadata{Name: "web", UID: "u", Labels: map[string]string{"a": "b"}}}); r.URL.Path {
+		case "/v1/version":
+			_ = answer.Encode(api.Version{}) // the client is gone if that fails
+		case "/v1/pods":
+			_ = answer.Encode(api.PodList{Items: []api.Pod{pod}})
+		case "/v1/pods/web":
+			_ = answer.Encode(pod)
+		default:
+			query = r.URL.Query()
+			_ = answer.Encode(api.OutputRecord{Line: api.Line{Container: "app", Stream: "stdout", Line: "found"}})
+			for _, name := range []string{"app", "proxy"} {
+				stopped := api.SearchStopped{Container: name, Bytes: 256 << 20, Seconds: 3, From: time.Unix(1e9, 5).UTC()}
+				if strings.HasPrefix(query.Get("grep"), "it's") {
+					_ = answer.Encode(api.OutputRecord{SearchStopped: &stopped})
+				}
+			}
+		}
+	})}
+	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	t.Setenv("PODSTEAD_SOCKET", l.Addr().String())
+	const notices = "podstead: web/app: the search stopped after 256Mi (3s), lines from 2001-09-09T01:46:40Z on are not searched\n" +
+		"podstead: web/proxy: the search stopped after 256Mi (3s), lines from 2001-09-09T01:46:40Z on are not searched\n" +
+		"podstead: search logs: not all lines were searched\n"
+	hints := func(flags string) string {
+		return notices + "hint: continue with podstead logs web -c app " + flags + "\nhint: continue with podstead logs web -c proxy " + flags + "\n"
+	}
+	for name, test := range map[string]struct {
+		args   []string
+		tail   string
+		code   int
+		stderr string
+	}{
+		"all lines":        {args: []string{"web", "--grep", "x"}},
+		"selector":         {args: []string{"-l", "a=b", "--grep", "x"}},
+		"tail of selector": {args: []string{"-l", "a=b", "--grep", "x", "--tail", "3"}, tail: "3"},
+		"no search":        {args: []string{"-l", "a=b"}, tail: "10"},
+		"a bound": {
+			args: []string{"web", "--grep", "it's"}, code: statusFailed,
+			stderr: hints("--since-time 2001-09-09T01:46:40.000000005Z --grep 'it'\\''s'"),
+		},
+		"a bound in the previous run": {
+			args: []string{"web", "--previous", "--grep", "it's\n"}, code: statusFailed,
+			stderr: hints("--previous --since-time 2001-09-09T01:46:40.000000005Z --grep TEXT"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			a := &app{in: strings.NewReader(""), out: &stdout, err: &stderr}
+			code := a.run(t.Context(), append([]string{"logs", "--prefix=false"}, test.args...))
+			if code != test.code || stdout.String() != "found\n" || stderr.String() != test.stderr {
+				t.Errorf("exit code %d, stdout %q, stderr:\n%swant:\n%s", code, stdout.String(), stderr.String(), test.stderr)
+			}
+			if got := query.Get("tail"); got != test.tail {
+				t.Errorf("tail %q, want %q", got, test.tail)
+			}
+		})
 	}
 }
 
