@@ -333,6 +333,22 @@ func TestPanics(t *testing.T) {
 	}
 }
 
+// TestRowsWithoutUID checks that a file that was refused and a schedule are not taken for each other.
+func TestRowsWithoutUID(t *testing.T) {
+	t.Parallel()
+	pods := map[[2]string]*api.Pod{
+		{"file", ""}:     {Status: api.PodStatus{Phase: api.PhaseFailed}},
+		{"schedule", ""}: {Status: api.PodStatus{Schedule: &api.ScheduleStatus{}}},
+		{"web", "1"}:     {Metadata: api.Metadata{UID: "1"}},
+	}
+	failed := []api.Explanation{{Pod: "schedule", State: api.PodStateNotReady}} // its last run
+	for _, r := range rows(pods, nil, failed, time.Now()) {
+		if r.Refused != (r.Name == "file") || r.Scheduled != (r.Name == "schedule") {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // TestContainers checks that a pod's row has its sidecars, which can run a shell, and no other init containers.
 func TestContainers(t *testing.T) {
 	t.Parallel()

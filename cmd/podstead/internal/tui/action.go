@@ -154,7 +154,7 @@ func (m *model) podKey(key, name string, row *live.Row) (tea.Cmd, bool) {
 	case row == nil, !live.ValidName(name): // the commands are for a shell
 		m.fail(fmt.Sprintf("no such pod %q", name))
 		return nil, true
-	case row.UID == "" && row.Need == live.Failing: // without a UID, the request would reach another pod of this name
+	case row.Refused: // without a UID, the request would reach another pod of this name
 		m.fail(fmt.Sprintf("pod %q does not exist: its file is refused", name))
 		return nil, true
 	case key == "s":
