@@ -360,3 +360,37 @@ func TestContainers(t *testing.T) {
 		t.Errorf("containers %q, want %q", got[0].Containers, want)
 	}
 }
+
+// TestBatches checks that a container that writes fast waits for the screen: what is collected is bounded, and no line is lost.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	const lines = 5 * MaxBatch
+	records := make([]any, lines)
+	for i := range records {
+		records[i] = api.OutputRecord{Line: api.Line{Container: "app", Stream: "stdout", Line: fmt.Sprint(i)}}
+	}
+	s := New(fakeDaemon(t, map[string]http.HandlerFunc{
+		"GET /v1/pods/{name}":        sends(api.Pod{Metadata: api.Metadata{Name: "web", UID: "u"}}),
+		"GET /v1/pods/{name}/output": sends(records...),
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	var got []string
+	err := s.Logs(ctx, []string{"web"}, 1, func(batch []Line) error {
+		if len(batch) > MaxBatch {
+			t.Errorf("a batch of %d lines", len(batch))
+		}
+		for _, l := range batch {
+			got = append(got, l.Text)
+		}
+		return nil
+	})
+	if err != nil || len(got) != lines+1 { // with the note that the log is complete
+		t.Fatalf("%v, %d lines", err, len(got))
+	}
+	for i, text := range got[:lines] {
+		if text != fmt.Sprint(i) {
+			t.Fatalf("line %d is %q", i, text)
+		}
+	}
+}
