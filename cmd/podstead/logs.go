@@ -194,15 +194,16 @@ func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q client
 
 // continued returns the hint to continue a search.
 func (f *logsFlags) continued(pod string, s api.SearchStopped) string {
-	previous, text := "", "TEXT"
-	if f.previous {
-		previous = "--previous "
-	}
+	text := "TEXT"
 	if !strings.ContainsFunc(f.grep, func(c rune) bool { return c < ' ' || c > '~' }) { // it is not escaped when it is printed
 		text = "'" + strings.ReplaceAll(f.grep, "'", `'\''`) + "'"
 	}
-	return fmt.Sprintf("continue with podstead logs %s -c %s %s--since-time %s --grep %s",
-		pod, s.Container, previous, s.From.Format(time.RFC3339Nano), text)
+	hint := fmt.Sprintf("continue with podstead logs %s -c %s --since-time %s --grep %s",
+		pod, s.Container, s.From.Format(time.RFC3339Nano), text)
+	if f.previous {
+		hint += " --previous"
+	}
+	return hint
 }
 
 // prefixOf returns the prefix of the lines.

@@ -14,8 +14,11 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -185,6 +188,63 @@ func TestLogsToFullDisk(t *testing.T) {
 	}
 }
 
+// searchable is a daemon with the pod web. The search for a text that begins with "it's" reaches a bound in both of its containers.
+type searchable struct {
+	*http.Server
+
+	query  atomic.Pointer[url.Values] // of the last search
+	served chan error
+}
+
+// serveSearches returns a daemon that listens on a socket.
+func serveSearches(socket string) (*searchable, error) {
+	s := &searchable{served: make(chan error, 1)}
+	s.Server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := json.NewEncoder(w)
+		pod := api.Pod{Metadata: api.Metadata{Name: "web", UID: "u", Labels: map[string]string{"a": "b"}}}
+		switch r.URL.Path {
+		case "/v1/version":
+			_ = answer.Encode(api.Version{}) // the client is gone if that fails
+		case "/v1/pods":
+			_ = answer.Encode(api.PodList{Items: []api.Pod{pod}})
+		case "/v1/pods/web":
+			_ = answer.Encode(pod)
+		default:
+			s.query.Store(new(r.URL.Query()))
+			_ = answer.Encode(api.OutputRecord{Line: api.Line{Container: "app", Stream: "stdout", Line: "found"}})
+			for _, name := range []string{"app", "proxy"} {
+				stopped := api.SearchStopped{Container: name, Bytes: 256 << 20, Seconds: 3, From: time.Unix(1e9, 5).UTC()}
+				if strings.HasPrefix(r.FormValue("grep"), "it's") {
+					_ = answer.Encode(api.OutputRecord{SearchStopped: &stopped})
+				}
+			}
+		}
+	})}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	go func() { s.served <- s.Serve(l) }()
+	return s, nil
+}
+
+// close stops the daemon.
+func (s *searchable) close() error {
+	if err := errors.Join(s.Close(), <-s.served); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// answerSearches is a command of scripts: the daemon of the script is [searchable].
+func answerSearches(ts *testscript.TestScript, _ bool, _ []string) {
+	socket := filepath.Join(ts.Getenv("TESTDIR"), "s")
+	s, err := serveSearches(socket)
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(s.close()) })
+	ts.Setenv("PODSTEAD_SOCKET", socket)
+}
+
 // TestLogsSearch checks that a search has no default of --tail, that one that reaches a bound in containers fails with hints that continue
 // it, and that another one succeeds.
 func TestLogsSearch(t *testing.T) {
@@ -193,40 +253,16 @@ func TestLogsSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	var query url.Values
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		answer := json.NewEncoder(w)
-		switch pod := (api.Pod{Metadata: api.Metadata{Name: "web", UID: "u", Labels: map[string]string{"a": "b"}}}); r.URL.Path {
-		case "/v1/version":
-			_ = answer.Encode(api.Version{}) // the client is gone if that fails
-		case "/v1/pods":
-			_ = answer.Encode(api.PodList{Items: []api.Pod{pod}})
-		case "/v1/pods/web":
-			_ = answer.Encode(pod)
-		default:
-			query = r.URL.Query()
-			_ = answer.Encode(api.OutputRecord{Line: api.Line{Container: "app", Stream: "stdout", Line: "found"}})
-			for _, name := range []string{"app", "proxy"} {
-				stopped := api.SearchStopped{Container: name, Bytes: 256 << 20, Seconds: 3, From: time.Unix(1e9, 5).UTC()}
-				if strings.HasPrefix(query.Get("grep"), "it's") {
-					_ = answer.Encode(api.OutputRecord{SearchStopped: &stopped})
-				}
-			}
-		}
-	})}
-	l, err := net.Listen("unix", filepath.Join(dir, "s"))
+	s, err := serveSearches(filepath.Join(dir, "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
-		_ = server.Close()
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		if err := s.close(); err != nil {
 			t.Error(err)
 		}
 	})
-	t.Setenv("PODSTEAD_SOCKET", l.Addr().String())
+	t.Setenv("PODSTEAD_SOCKET", filepath.Join(dir, "s"))
 	const notices = "podstead: web/app: the search stopped after 256Mi (3s), lines from 2001-09-09T01:46:40Z on are not searched\n" +
 		"podstead: web/proxy: the search stopped after 256Mi (3s), lines from 2001-09-09T01:46:40Z on are not searched\n" +
 		"podstead: search logs: not all lines were searched\n"
@@ -249,7 +285,7 @@ func TestLogsSearch(t *testing.T) {
 		},
 		"a bound in the previous run": {
 			args: []string{"web", "--previous", "--grep", "it's\n"}, code: statusFailed,
-			stderr: hints("--previous --since-time 2001-09-09T01:46:40.000000005Z --grep TEXT"),
+			stderr: hints("--since-time 2001-09-09T01:46:40.000000005Z --grep TEXT --previous"),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -259,7 +295,7 @@ func TestLogsSearch(t *testing.T) {
 			if code != test.code || stdout.String() != "found\n" || stderr.String() != test.stderr {
 				t.Errorf("exit code %d, stdout %q, stderr:\n%swant:\n%s", code, stdout.String(), stderr.String(), test.stderr)
 			}
-			if got := query.Get("tail"); got != test.tail {
+			if got := s.query.Load().Get("tail"); got != test.tail {
 				t.Errorf("tail %q, want %q", got, test.tail)
 			}
 		})

@@ -249,7 +249,10 @@ func TestTerminalHangs(t *testing.T) {
 				t.Fatal(err)
 			}
 			select {
-			case <-ended:
+			case err := <-ended:
+				if err != nil && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
 			case <-time.After(testTimeout):
 				t.Fatal("the program does not end")
 			}
