@@ -267,7 +267,8 @@ func TestLogsSearch(t *testing.T) {
 		"podstead: web/proxy: the search stopped after 256Mi (3s), lines from 2001-09-09T01:46:40Z on are not searched\n" +
 		"podstead: search logs: not all lines were searched\n"
 	hints := func(flags string) string {
-		return notices + "hint: continue with podstead logs web -c app " + flags + "\nhint: continue with podstead logs web -c proxy " + flags + "\n"
+		const hint = "hint: continue with podstead logs web -c "
+		return notices + hint + "app " + flags + "\n" + hint + "proxy " + flags + "\n"
 	}
 	for name, test := range map[string]struct {
 		args   []string

@@ -167,7 +167,8 @@ func TestOutputSearchStops(t *testing.T) {
 					return fakeruntime.Program{Runs: fakeruntime.Forever}, true
 				},
 			})
-			uid := d.create(t, file("web", "restartBackoff = {initialSeconds = 0.1}\n"+app("main", "true")+app("other", "true"))).Metadata.UID
+			pod := file("web", "restartBackoff = {initialSeconds = 0.1}\n"+app("main", "true")+app("other", "true"))
+			uid := d.create(t, pod).Metadata.UID
 			d.await(t, uid, "second run",
 				func(c api.PodChange) bool { return c.Object.Status.ContainerStatuses[0].RestartCount == 1 && ready(c) })
 			for _, log := range []string{"main/0.log", "main/1.log", "other/0.log"} {

@@ -277,8 +277,8 @@ func searchPast(p *browser.Page, site string, picture func(string)) {
 	p.Await("document.querySelectorAll('.log > div:not([hidden])').length > 10")
 }
 
-// pageOrder checks rules of the page with its own modules and answers of the test: lines that were written after the clock was set back come
-// last, a search that was aborted because the page was hidden is repeated, and the samples of plots are seconds apart.
+// pageOrder checks rules of the page with its own modules and answers of the test: lines that were written after the clock was set back
+// come last, a search that was aborted because the page was hidden is repeated, and the samples of plots are seconds apart.
 func pageOrder(p *browser.Page) {
 	p.Await(`import("/plot.js").then(({ remember }) => {
 		const samples = new Map(), now = Date.now;

@@ -13,8 +13,8 @@ const (
 	restoreTime = 2 * time.Second
 )
 
-// terminal is the terminal as output. Write does not wait for it, so that the program handles keys and signals while nobody reads it. What it
-// has not taken yet stays small, since [model.View] does not change while the terminal is late. The nil terminal takes everything at once.
+// terminal is the terminal as output. Write does not wait for it, so that the program handles keys and signals while the terminal takes
+// nothing. What it has not taken yet stays small, since [model.View] does not change while it is late. The nil terminal is never late.
 type terminal struct {
 	*os.File
 

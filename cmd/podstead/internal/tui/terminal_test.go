@@ -427,8 +427,11 @@ func TestTerminalLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := m.View().Content
-	for deadline := time.Now().Add(testTimeout); !m.out.late(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+	timeout := time.After(testTimeout)
+	for tick := time.Tick(time.Millisecond); !m.out.late(); {
+		select {
+		case <-tick:
+		case <-timeout:
 			t.Fatal("the terminal is not late")
 		}
 	}
