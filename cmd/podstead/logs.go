@@ -198,12 +198,11 @@ func (f *logsFlags) continued(pod string, s api.SearchStopped) string {
 	if !strings.ContainsFunc(f.grep, func(c rune) bool { return c < ' ' || c > '~' }) { // it is not escaped when it is printed
 		text = "'" + strings.ReplaceAll(f.grep, "'", `'\''`) + "'"
 	}
-	hint := fmt.Sprintf("continue with podstead logs %s -c %s --since-time %s --grep %s",
-		pod, s.Container, s.From.Format(time.RFC3339Nano), text)
 	if f.previous {
-		hint += " --previous"
+		text += " --previous"
 	}
-	return hint
+	return fmt.Sprintf("continue with podstead logs %s -c %s --since-time %s --grep %s",
+		pod, s.Container, s.From.Format(time.RFC3339Nano), text)
 }
 
 // prefixOf returns the prefix of the lines.
