@@ -159,6 +159,7 @@ func TestPage(t *testing.T) {
 	p.Await("[...document.querySelectorAll('.log > div:not([hidden])')].map((e) => e.querySelector('.text').innerText).join() === 'done'")
 
 	searchPast(p, site, picture)
+	pageOrder(p)
 
 	p.Go(site + "/#/host")
 	p.Await("document.querySelectorAll('meter').length === 2 && document.querySelector('main').innerText.includes('Image layers')")
@@ -275,6 +276,56 @@ func searchPast(p *browser.Page, site string, picture func(string)) {
 	p.Await("(([filter]) => { filter.value = ''; filter.dispatchEvent(new Event('input')); return true; })" +
 		"(document.querySelectorAll('input[type=search]'))")
 	p.Await("document.querySelectorAll('.log > div:not([hidden])').length > 10")
+}
+
+// pageOrder checks rules of the page with its own modules and answers of the test: lines that were written after the clock was set back
+// come last, a search that was aborted because the page was hidden is repeated, and the samples of plots are seconds apart.
+func pageOrder(p *browser.Page) {
+	p.Await(`import("/plot.js").then(({ remember }) => {
+		const samples = new Map(), now = Date.now;
+		let time = now();
+		Date.now = () => time;
+		for (let i = 0; i < 100; i++, time += 1000) remember(samples, [{ uid: "u", memory: 1 }]);
+		Date.now = now;
+		return samples.get("u").length === 25;
+	})`)
+	p.Await(`import("/logs.js").then(({ logsView }) => {
+		const line = (container, time, text) => ({ pod: "web", container, stream: "stdout", time: "2026-01-01T" + time + "Z", text });
+		const batches = [
+			[line("a", "12:00:00", "1"), line("b", "12:00:01", "2")],
+			[line("a", "12:00:00.5", "1.5")], // late
+			[line("b", "11:00:00", "3")], // the clock was set back
+			[line("a", "11:00:01", "4"), line("b", "11:00:02", "5")],
+		];
+		const text = batches.map((lines) => JSON.stringify({ lines }) + "\n").join("") + '{"ended": true}\n';
+		const original = window.fetch;
+		window.fetch = async () => new Response(text);
+		window.view = logsView(["web"]);
+		view.start(new AbortController().signal);
+		window.fetch = original;
+		return true;
+	})`)
+	p.Await(`[...view.element.querySelectorAll(".log .text")].map((e) => e.textContent).join() === "1,1.5,2,3,4,5"`)
+	p.Await(`import("/logs.js").then(({ logsView }) => {
+		const original = window.fetch;
+		window.searches = 0;
+		window.fetch = (path, { signal }) => {
+			if (!path.startsWith("/api/search")) return new Promise(() => {});
+			if (new URLSearchParams(path.split("?")[1]).get("text") === "found" && ++searches === 2)
+				return Promise.resolve(new Response('{"lines": [], "count": 7, "notes": []}'));
+			return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+		};
+		window.view = logsView(["web"]);
+		const hidden = new AbortController(), filter = view.element.querySelector("input[type=search]");
+		view.start(hidden.signal);
+		filter.value = "found";
+		filter.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+		hidden.abort();
+		view.start(new AbortController().signal);
+		window.fetch = original;
+		return true;
+	})`)
+	p.Await(`searches === 2 && view.element.querySelector(".note").textContent.includes("7 older ones")`)
 }
 
 // change stops, starts and restarts a pod in a page that may do so, and attacks that page.

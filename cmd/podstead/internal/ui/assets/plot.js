@@ -6,6 +6,7 @@ const width = 600; // of the coordinates, not pixels
 const height = 100;
 const gap = 15000; // a longer time between two samples has no line, in milliseconds
 const least = 60000; // the shortest time of a plot
+const interval = 4000; // the shortest time between two samples that are kept: a list can come between two samples
 const maxSamples = 360; // of a pod
 const maxAnswers = 60; // of a probe
 
@@ -17,6 +18,7 @@ export function remember(samples, pods) {
   for (const { uid, cpu, memory, limit } of pods) {
     if (memory == null) continue;
     const list = samples.get(uid) ?? [];
+    if (now - list[list.length - 1]?.time < interval) continue;
     list.push({ time: now, cpu, memory, limit });
     samples.set(uid, list.slice(-maxSamples));
   }

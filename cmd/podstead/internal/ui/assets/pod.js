@@ -40,6 +40,7 @@ export function podView(name) {
   const memory = plot("Memory", bytes, (n) => 2 ** Math.ceil(Math.log2(Math.max(n, 2 ** 20))));
   const buttons = h("div", { class: "actions" }),
     result = h("p", { class: "note", role: "status" });
+  const follow = h("a", { class: "button", href: logLink([name]) }, "Follow logs");
   let events = [],
     bySeq = new Map(),
     uid = "",
@@ -286,7 +287,7 @@ export function podView(name) {
         heading(name, " ", state),
         h("span", { class: "gap" }),
         buttons,
-        h("a", { class: "button", href: logLink([name]) }, "Follow logs"),
+        follow,
       ),
       result,
       error,
@@ -342,6 +343,8 @@ export function podView(name) {
       updateActions();
       const pod = pods.find((p) => p.name === name),
         used = samples.get(pod?.uid) ?? [];
+      // A schedule has no containers, its runs do.
+      follow.hidden = cpu.element.closest("section").hidden = Boolean(pod?.scheduled);
       cpu.show(used.map(({ time, cpu }) => ({ time, value: cpu })));
       memory.show(
         used.map(({ time, memory }) => ({ time, value: memory })),
