@@ -25,6 +25,7 @@ import (
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/runtime/volume"
+	"github.com/podstead/podstead/spec"
 )
 
 // Start starts the engine, recovers the running containers, and returns when the runtime is ready. Values of ctx reach the engine, but its
@@ -168,7 +169,7 @@ func warnAboutHost(host oci.Host, pidsLimit int64, log *slog.Logger) {
 	}
 	if !host.Resource {
 		log.Warn("the process does not have CAP_SYS_RESOURCE: resource limits of containers cannot exceed its own",
-			slog.Uint64("open_files", host.OpenFiles))
+			slog.Uint64("open_files", host.HardLimits[spec.UlimitOpenFiles]))
 	}
 }
 

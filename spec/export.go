@@ -155,10 +155,14 @@ var ownFields = map[reflect.Type]map[string]ownField{
 	reflect.TypeFor[Pod](): {
 		"imageArchives": {"a cluster pulls images from registries", "push the images to a registry, or import them on each node", true},
 		"onUnhealthy":   {"a pod that stays unready is not restarted", "set livenessProbe in its containers", false},
+		"pidsLimit":     {"all pods of a node have the same limit of processes", "limit them in the configuration of the kubelet", false},
 		"restartBackoff": {
 			"all containers of a node have the same back-off", "", false,
 		},
-		"schedule":              {"a Pod has no schedule", "write a CronJob with the Pod as its template", false},
+		"schedule": {"a Pod has no schedule", "write a CronJob with the Pod as its template", false},
+		"shmSize": {
+			"/dev/shm of a container has 64 MiB", "mount an emptyDir volume with medium Memory and sizeLimit at /dev/shm", false,
+		},
 		"systemd":               {"units of a host do not order pods of a cluster", "", false},
 		"unhealthyAfterSeconds": {"it belongs to onUnhealthy", "", true},
 		"update":                {"a Pod has no updates and no rollback", "write a Deployment with the Pod as its template", false},
@@ -166,7 +170,16 @@ var ownFields = map[reflect.Type]map[string]ownField{
 			"pods of a cluster start in any order", "retry connections in the program, or wait in an entry of initContainers", false,
 		},
 	},
-	reflect.TypeFor[Container](): {"restartBackoff": {"all containers of a node have the same back-off", "", false}},
+	reflect.TypeFor[Container](): {
+		"init": {
+			"containers of a cluster have no init process", "set shareProcessNamespace, or run an init program of the image", false,
+		},
+		"restartBackoff": {"all containers of a node have the same back-off", "", false},
+		"ulimits": {
+			"the container runtime of a node sets the limits of processes",
+			"lower a limit in the command, such as sh -c \"ulimit -n 1024; exec PROGRAM\"", false,
+		},
+	},
 }
 
 // loss reports a value that the output does not have.

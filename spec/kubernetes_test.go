@@ -17,10 +17,10 @@ import (
 // fields of metadata, and extensions of Podstead.
 var additions = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
-		"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "restartBackoff", "schedule", "secrets", "systemd",
-		"unhealthyAfterSeconds", "update", "waitFor",
+		"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "pidsLimit", "restartBackoff", "schedule", "secrets",
+		"shmSize", "systemd", "unhealthyAfterSeconds", "update", "waitFor",
 	},
-	reflect.TypeFor[Container](): {"restartBackoff"},
+	reflect.TypeFor[Container](): {"init", "restartBackoff", "ulimits"},
 }
 
 // oldNames are the deprecated names of fields.

@@ -24,6 +24,11 @@ func shorten(root *node) {
 					p.setValue(kindString, text)
 				}
 			}
+			for _, u := range items(c.child("ulimits")) {
+				if text, ok := ulimitText(u); ok {
+					u.setValue(kindString, text)
+				}
+			}
 			for _, h := range handlers(c) {
 				shortenAction(h)
 			}

@@ -164,6 +164,7 @@ func (v *validator) podFields() {
 	v.systemd(p.Systemd)
 	v.schedule(p.Schedule)
 	v.unhealthy()
+	v.processLimits()
 }
 
 func qualifiedName(s string) []string { return validation.IsQualifiedName(s) }

@@ -241,6 +241,14 @@ func takeShmSize(c *converter, x *scope, list []entry) {
 		c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": "+err.Error(), "")
 		return
 	}
+	if q.Sign() == 0 {
+		c.lose(e, "/dev/shm has a limit", "write a size, such as 1g")
+		return
+	}
+	if x.member == nil || len(x.members) == 1 {
+		x.ShmSize = &q
+		return
+	}
 	v := spec.Volume{Name: "shm", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory", SizeLimit: &q}}
 	for _, m := range x.containers() {
 		m.mount(x.pod, v, spec.VolumeMount{MountPath: "/dev/shm"})
