@@ -204,5 +204,6 @@ func (d *decoder) resolve(p *Pod, edits *[]edit) {
 	}
 	for i := range p.Secrets {
 		absolute(&p.Secrets[i].EnvFile)
+		absolute(&p.Secrets[i].CredentialFile)
 	}
 }

@@ -162,6 +162,8 @@ func TestInlineObjectRules(t *testing.T) {
 		{pod(`configMaps = [{ name = "a", data = { "../b" = "" } }]`), `configMaps[0].data."../b"`, "Invalid value"},
 		{pod(`secrets = [{ name = "../a" }]`), "secrets[0].name", "subdomain"},
 		{pod(`secrets = [{ name = "a", credential = "../b" }]`), "secrets[0].credential", "config key"},
+		{pod(`secrets = [{ name = "a", credentialFile = "b", envFile = "c" }]`), "secrets[0].credentialFile", "data or envFile is set"},
+		{pod(`secrets = [{ name = "a", credentialFile = "b c" }]`), "secrets[0].credentialFile", "its base name is the key"},
 		{pod(`secrets = [{ name = "a", credential = "b", envFile = "c" }]`), "secrets[0].credential", "data or envFile is set"},
 	})
 }

@@ -57,7 +57,6 @@ var fieldsOfHints = map[string][2]string{
 	"remove one of these pods from waitFor":  {"", ""},
 	"remove onUnhealthy":                     {"", ""},
 	"securityContext.privileged in the":      {"", "securityContext.privileged = true"},
-	"set credential in secrets of the":       {`secrets = [{ name = "s", credential = "token" }]`, ""},
 	"set fsGroup in the pod file":            {"securityContext.fsGroup = 1000", ""},
 	"set procMount and hostUsers = false in": {"hostUsers = false", `securityContext.procMount = "Unmasked"`},
 	"set restartPolicyRules in the pod file": {

@@ -112,7 +112,11 @@ var quadletHints = []quadletHint{
 	{hint: "write its name as Image=NAME", before: webUnit + "-- a.build --\n[Build]\nImageTag=a:1\n", after: webUnit},
 	{hint: "write a command as [[notify]] in podstead.toml", before: "[Unit]\nOnFailure=a.service"},
 	{hint: "write EnvironmentFile= into [Container]", before: ofService + "EnvironmentFile=/a.env", after: "EnvironmentFile=/a.env"},
-	{hint: "set credential in secrets of the pod file", before: ofService + "LoadCredentialEncrypted=a:/a"},
+	{
+		hint:   "mount it with Volume=",
+		before: "EnvironmentFile=%d/a\n" + ofService + "LoadCredentialEncrypted=a:/a",
+		after:  "Volume=%d/a:/a\n" + ofService + "LoadCredentialEncrypted=a:/a",
+	},
 	{hint: "write the value to a file of /etc/podstead/secrets", before: ofService + "SetCredential=a:b", after: "Secret=a"},
 	{hint: "set restartPolicyRules in the pod file", before: ofService + "RestartPreventExitStatus=2"},
 	{hint: "write an entry of initContainers, or a unit of systemd", before: ofService + "ExecStartPre=/bin/true"},

@@ -110,6 +110,11 @@ func (p peer) checkPaths(pod *spec.Pod) error {
 			errs = append(errs, fmt.Errorf("volumes[%d].hostPath.path: %q: %w", i, v.Path, err))
 		}
 	}
+	for i := range pod.Secrets {
+		if file := pod.Secrets[i].CredentialFile; file != "" { // the user may read it, but not decrypt it
+			errs = append(errs, fmt.Errorf("secrets[%d].credentialFile: %q: only root can decrypt credentials: %w", i, file, fs.ErrPermission))
+		}
+	}
 	if len(errs) > 0 {
 		e := failure(http.StatusForbidden, "uid %d has no access to files of the pod: %v", p.uid, errors.Join(errs...))
 		e.Hint = "host paths require read and write access, or read access to a file that is mounted with readOnly; root has all"
@@ -150,6 +155,9 @@ func hostFiles(pod *spec.Pod) []string {
 	for i := range pod.Secrets {
 		if pod.Secrets[i].EnvFile != "" {
 			fields = append(fields, fmt.Sprintf("secrets[%d].envFile", i))
+		}
+		if pod.Secrets[i].CredentialFile != "" {
+			fields = append(fields, fmt.Sprintf("secrets[%d].credentialFile", i))
 		}
 	}
 	return fields

@@ -330,7 +330,16 @@ func TestKeys(t *testing.T) {
 		{"Volume=%d/pw:/run/pw:ro\n[Service]\nLoadCredential=pw:/etc/pw", `hostPath.path = "/etc/pw"`, ""},
 		{"EnvironmentFile=${CREDENTIALS_DIRECTORY}/env\n[Service]\nLoadCredential=env:/etc/env", `envFile = "/etc/env"`, ""},
 		{"Volume=%d/pw:/run/pw:ro", "", `lost: the credential "pw" has no file`},
-		{"[Service]\nLoadCredentialEncrypted=pw:/etc/pw", "", `LoadCredentialEncrypted: lost: credentials are not decrypted`},
+		{
+			"Volume=%d/pw:/run/pw:ro\n[Service]\nLoadCredentialEncrypted=pw:/etc/pw.cred",
+			`(?s)volumeMounts = .*subPath = "pw", readOnly = true.*secretName = "pw".*secrets.*` +
+				`credential = "pw".*credentialFile = "/etc/pw.cred"`, "",
+		},
+		{
+			"EnvironmentFile=%d/pw\n[Service]\nLoadCredentialEncrypted=pw:/etc/pw.cred", "",
+			`EnvironmentFile: lost: the credential "pw" is decrypted for volumes only`,
+		},
+		{"Volume=%d/pw:/run/pw:ro\n[Service]\nLoadCredentialEncrypted=pw", "", `lost: the credential "pw" has no file`},
 
 		{"[Unit]\nAfter=network-online.target\nWants=network-online.target", `waitFor = \["network-online"\]`, ""},
 		{

@@ -383,10 +383,7 @@ func serviceRows() []row {
 		},
 		{key: "PassEnvironment", verdict: ignored, text: noProcess},
 		{key: "LoadCredential", verdict: taken, text: "the files of %d in other keys", take: takeNothing},
-		{
-			key: "LoadCredentialEncrypted", verdict: lost, text: "credentials are not decrypted for pods",
-			hint: "write a drop-in for podstead.service with LoadCredentialEncrypted=, and set credential in secrets of the pod file",
-		},
+		{key: "LoadCredentialEncrypted", verdict: taken, text: "secrets.credentialFile, for the files of %d in Volume=", take: takeNothing},
 		{
 			key: "SetCredential", verdict: lost, text: "credentials are not given to pods",
 			hint: "write the value to a file of /etc/podstead/secrets",

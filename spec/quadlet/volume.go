@@ -72,11 +72,14 @@ func takeVolume(c *converter, x *scope, list []entry) {
 			c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": must be [SOURCE:]PATH[:OPTIONS] with an absolute path", "")
 			continue
 		}
-		v, ok := c.source(x, e, source, target)
-		if !ok {
-			continue
-		}
 		at := spec.VolumeMount{MountPath: path.Clean(target)}
+		v, file := c.sealed(x, source)
+		if at.SubPath = file; file == "" {
+			var ok bool
+			if v, ok = c.source(x, e, source, target); !ok {
+				continue
+			}
+		}
 		c.mountOptions(e, strings.Split(options, ","), &at, &v)
 		for _, m := range x.containers() {
 			m.mount(x.pod, v, at)
