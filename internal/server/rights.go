@@ -112,7 +112,8 @@ func (p peer) checkPaths(pod *spec.Pod) error {
 	}
 	for i := range pod.Secrets {
 		if file := pod.Secrets[i].CredentialFile; file != "" { // the user may read it, but not decrypt it
-			errs = append(errs, fmt.Errorf("secrets[%d].credentialFile: %q: only root can decrypt credentials: %w", i, file, fs.ErrPermission))
+			errs = append(errs,
+				fmt.Errorf("secrets[%d].credentialFile: %q: only root can decrypt credentials: %w", i, file, fs.ErrPermission))
 		}
 	}
 	if len(errs) > 0 {

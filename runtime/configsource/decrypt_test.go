@@ -65,7 +65,10 @@ func TestDecryptFails(t *testing.T) {
 			echo "Decryption failed (incorrect key?): error:00000000:lib(0)::reason(0)" >&2; exit 1`,
 			foreignHost + "Decryption failed (incorrect key?))",
 		},
-		{"no key", `echo "Failed to determine local credential key: No such file or directory" >&2; exit 1`, foreignHost + "Failed to determine"},
+		{
+			"no key", `echo "Failed to determine local credential key: No such file or directory" >&2; exit 1`,
+			foreignHost + "Failed to determine local credential key: No such file or directory)",
+		},
 		{"no TPM", `echo "TPM2 support not available" >&2; exit 1`, foreignHost + "TPM2 support"},
 		{
 			"other name", `echo "Embedded credential name 'x' does not match filename 'password', refusing." >&2; exit 1`,
@@ -97,7 +100,8 @@ func TestDecryptFails(t *testing.T) {
 	}
 	t.Setenv("PATH", t.TempDir())
 	_, err = Source{}.Secret(pod, "db")
-	if want := `secret "db": decrypt credential ` + file + `: systemd-creds is not installed on this host`; err == nil || err.Error() != want {
+	want := `secret "db": decrypt credential ` + file + `: systemd-creds is not installed on this host`
+	if err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	if errors.Is(err, fs.ErrNotExist) {

@@ -120,8 +120,8 @@ func configTemplates() []template {
 			{field: "envFile", app: variable, tables: object + "envFile = %s\n", before: `"a.env"`, after: `"b.env"`, effect: restart},
 			{field: "credential", tables: object + "credential = %s\n", before: `"a"`, after: `"b"`, effect: inPlace},
 			{
-				field: "credentialFile", tables: object + "credential = \"a\"\ncredentialFile = %s\n", before: `"a.cred"`, after: `"b.cred"`,
-				effect: inPlace, fails: true,
+				field: "credentialFile", tables: object + "credential = \"a\"\ncredentialFile = %s\n",
+				before: `"a.cred"`, after: `"b.cred"`, effect: inPlace, fails: true,
 			},
 			{
 				field: "credential", app: "envFrom = [{ secretRef.name = \"a\" }]", tables: object + "credential = %s\n", before: `"a"`,
@@ -130,6 +130,9 @@ func configTemplates() []template {
 		} {
 			if strings.HasPrefix(t.field, "credential") && kind == "configMap" {
 				continue
+			}
+			if t.field == "credentialFile" {
+				t.files = map[string]string{"a.cred": "", "b.cred": ""}
 			}
 			if t.field == "envFile" {
 				t.files = map[string]string{"a.env": "k=1\n", "b.env": "k=2\n"}
