@@ -14,19 +14,25 @@ import (
 	"time"
 )
 
-// processors samples what runs on the processors of the host, of this run and of anything else.
+// processors measures what uses the processors of the host: this run, and anything else.
 type processors struct {
-	running map[string]int // samples of running threads, by kind
-	idle    float64        // seconds of all processors at the start, since boot
+	seconds map[string]float64 // processor time of processes since the start, by kind
+	last    map[string]float64 // that of each process since its own start, by PID and start time
+	idle    float64            // seconds of all processors at the start, since boot
 }
 
-// sampleInterval gives hundreds of samples in a run of minutes. A sample costs some milliseconds.
+// sampleInterval is short enough for the programs that use the most. A sample costs some milliseconds.
 const sampleInterval = time.Second
 
 // ticksPerSecond is USER_HZ, which is 100 on all architectures of Go.
 const ticksPerSecond = 100
 
-func newProcessors() *processors { return &processors{map[string]int{}, idleSeconds()} }
+func newProcessors() *processors {
+	p := &processors{seconds: map[string]float64{}, idle: idleSeconds()}
+	p.sample()
+	clear(p.seconds)
+	return p
+}
 
 // idleSeconds returns the seconds that all processors were idle or waited for a disk, since boot; 0 if they cannot be read.
 func idleSeconds() float64 {
@@ -39,9 +45,13 @@ func idleSeconds() float64 {
 	if len(fields) < 6 {
 		return 0
 	}
-	idle, _ := strconv.ParseFloat(fields[4], 64)
-	wait, _ := strconv.ParseFloat(fields[5], 64)
-	return (idle + wait) / ticksPerSecond
+	return (number(fields[4]) + number(fields[5])) / ticksPerSecond
+}
+
+// number returns 0 for what is not a number.
+func number(text string) float64 {
+	n, _ := strconv.ParseFloat(text, 64)
+	return n
 }
 
 // watch samples until the context is done.
@@ -61,24 +71,44 @@ func (p *processors) watch(ctx context.Context) {
 // maxProcesses is the number of processes of the host from which samples would cost too much.
 const maxProcesses = 2000
 
-// sample counts the processes that run now.
+// sample adds what each process, with all its threads, has used since the last sample. It misses what a process uses between the last
+// sample and its exit: see shares.
 func (p *processors) sample() {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	if len(stats) > maxProcesses {
 		return
 	}
-	own := strconv.Itoa(os.Getpid())
+	now := make(map[string]float64, len(stats))
 	for _, path := range stats {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			continue // the process has exited
 		}
-		pid, rest, _ := strings.Cut(string(text), " (")
-		end := strings.LastIndex(rest, ") ")
-		if end >= 0 && strings.HasPrefix(rest[end:], ") R") && pid != own {
-			p.running[kind(rest[:end])]++
+		id, name, used, ok := parseStat(string(text))
+		if !ok {
+			continue
+		}
+		now[id] = used
+		if d := used - p.last[id]; d > 0 {
+			p.seconds[kind(name)] += d
 		}
 	}
+	p.last = now
+}
+
+// parseStat reads /proc/PID/stat (proc(5)). The ID has the start time, since the kernel uses a PID again.
+func parseStat(text string) (id, name string, seconds float64, ok bool) {
+	pid, rest, _ := strings.Cut(text, " (")
+	end := strings.LastIndex(rest, ") ")
+	if end < 0 {
+		return "", "", 0, false
+	}
+	fields := strings.Fields(rest[end+2:]) // from field 3, the state
+	if len(fields) < 20 {
+		return "", "", 0, false
+	}
+	user, system, start := fields[11], fields[12], fields[19]
+	return pid + " " + start, rest[:end], (number(user) + number(system)) / ticksPerSecond, true
 }
 
 // kind returns what a process does, by its name. The kernel keeps 15 bytes of it.
@@ -97,21 +127,23 @@ func kind(name string) string {
 		return "OCI runtime"
 	case strings.HasSuffix(name, ".test"):
 		return "tests"
+	case strings.HasPrefix(name, "systemd"):
+		return "systemd"
 	}
 	return "other"
 }
 
 // shares returns what the processors did in a time, as percentages of all that they could do, such as "compiling 40 %, waiting 60 %".
+// "short" is what is in no sample: programs that run for less than sampleInterval, such as those of probes, and the kernel's own work.
 func (p *processors) shares(took time.Duration) string {
-	waiting := min(1, max(0, (idleSeconds()-p.idle)/(took.Seconds()*float64(runtime.NumCPU()))))
-	total := 0
-	for _, n := range p.running {
-		total += n
+	all := took.Seconds() * float64(runtime.NumCPU())
+	percent := map[string]float64{"waiting": 100 * min(1, max(0, (idleSeconds()-p.idle)/all))}
+	known := percent["waiting"]
+	for kind, seconds := range p.seconds {
+		percent[kind] = 100 * seconds / all
+		known += percent[kind]
 	}
-	percent := map[string]float64{"waiting": 100 * waiting}
-	for kind, n := range p.running {
-		percent[kind] += 100 * (1 - waiting) * float64(n) / float64(total)
-	}
+	percent["short"] = max(0, 100-known)
 	kinds := slices.SortedFunc(maps.Keys(percent), func(a, b string) int {
 		return cmp.Or(cmp.Compare(percent[b], percent[a]), cmp.Compare(a, b))
 	})

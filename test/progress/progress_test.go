@@ -176,11 +176,42 @@ func TestKind(t *testing.T) {
 func TestShares(t *testing.T) {
 	p := newProcessors()
 	p.sample()
-	p.running = map[string]int{"compiling": 3, "tests": 1}
+	p.seconds = map[string]float64{"compiling": 3 * float64(runtime.NumCPU()), "tests": 0.5 * float64(runtime.NumCPU())}
 	p.idle = idleSeconds() - float64(runtime.NumCPU())*5 // half of ten seconds
-	want := regexp.MustCompile(`^waiting 50 %, compiling 3[78] %, tests 1[23] %$`)
+	want := regexp.MustCompile(`^waiting (49|50) %, compiling 30 %, short 1[56] %, tests 5 %$`)
 	if got := p.shares(10 * time.Second); !want.MatchString(got) {
 		t.Errorf("%q, want %v", got, want)
+	}
+}
+
+// TestSample checks that the time of all threads of a process counts.
+func TestSample(t *testing.T) {
+	p := newProcessors()
+	stop := make(chan struct{})
+	defer close(stop)
+	for range 2 {
+		go func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		}()
+	}
+	for p.seconds["tests"] < 0.2 {
+		p.sample()
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	id, name, seconds, ok := parseStat("12 (a) (b) S 1 1 1 0 -1 4194560 1 2 3 4 150 50 9 9 20 0 1 0 777 1 1 1")
+	if id != "12 777" || name != "a) (b" || seconds != 2 || !ok {
+		t.Errorf("%q, %q, %v, %t", id, name, seconds, ok)
+	}
+	if _, _, _, ok := parseStat("12 (a"); ok {
+		t.Error("half a line is accepted")
 	}
 }
 
