@@ -24,7 +24,8 @@ func TestRlimits(t *testing.T) {
 		ulimit("nofile", 1024, new(int64(spec.Unlimited))),
 	}
 	want := []specs.POSIXRlimit{
-		{Type: "RLIMIT_CORE", Soft: unix.RLIM_INFINITY, Hard: unix.RLIM_INFINITY}, {Type: "RLIMIT_NOFILE", Soft: 1024, Hard: 1 << 30},
+		{Type: "RLIMIT_CORE", Soft: unix.RLIM_INFINITY, Hard: unix.RLIM_INFINITY},
+		{Type: "RLIMIT_NOFILE", Soft: 1024, Hard: 1 << 30},
 		{Type: "RLIMIT_STACK", Soft: 1, Hard: unix.RLIM_INFINITY},
 	}
 	if diff := cmp.Diff(want, build(t, in).Process.Rlimits); diff != "" {
