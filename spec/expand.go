@@ -21,6 +21,7 @@ import (
 // In TOML it rewrites the short forms too:
 //
 //	ports = ["8080:80"]                  ports[].containerPort, ports[].hostPort
+//	devices = ["/dev/ttyUSB0"]           devices[].path
 //	ulimits = ["nofile=1024:65536"]      ulimits[].name, ulimits[].soft, ulimits[].hard
 //	httpGet = ":8080/healthz"            httpGet.path, httpGet.port
 //	tcpSocket = 5432                     tcpSocket.port
@@ -68,6 +69,7 @@ func (x *expander) container(c *node) {
 		return
 	}
 	x.ports(c.child("ports"))
+	x.devices(c.child("devices"))
 	x.ulimits(c.child("ulimits"))
 	for _, h := range handlers(c) {
 		x.action(h, c.child("ports"))

@@ -171,6 +171,9 @@ var ownFields = map[reflect.Type]map[string]ownField{
 		},
 	},
 	reflect.TypeFor[Container](): {
+		"devices": {
+			"a cluster has devices of a device plugin", "request them in resources.limits, such as example.com/serial = 1", false,
+		},
 		"init": {
 			"containers of a cluster have no init process", "set shareProcessNamespace, or run an init program of the image", false,
 		},

@@ -20,7 +20,7 @@ var additions = map[reflect.Type][]string{
 		"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "pidsLimit", "restartBackoff", "schedule", "secrets",
 		"shmSize", "systemd", "unhealthyAfterSeconds", "update", "waitFor",
 	},
-	reflect.TypeFor[Container](): {"init", "restartBackoff", "ulimits"},
+	reflect.TypeFor[Container](): {"devices", "init", "restartBackoff", "ulimits"},
 }
 
 // oldNames are the deprecated names of fields.

@@ -57,6 +57,7 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.ulimits(c)
 	v.init(c)
 	v.mounts(c)
+	v.devices(c)
 	v.probes(c)
 	v.lifecycle(c)
 	v.restart(c)

@@ -124,6 +124,7 @@ var rows = []Row{
 	{Field: "containers[].ulimits", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].init", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].volumeMounts", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].devices", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].livenessProbe", Effect: InPlace, Why: "The probe restarts."},
 	{Field: "containers[].readinessProbe", Effect: InPlace, Why: "The probe restarts."},
 	{Field: "containers[].startupProbe", Effect: InPlace, Why: "The probe restarts, unless it has succeeded."},
