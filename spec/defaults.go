@@ -205,5 +205,6 @@ func (d *decoder) resolve(p *Pod, edits *[]edit) {
 	}
 	for i := range p.Secrets {
 		absolute(&p.Secrets[i].EnvFile)
+		absolute(&p.Secrets[i].CredentialFile)
 	}
 }

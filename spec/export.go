@@ -157,8 +157,12 @@ var ownFields = map[reflect.Type]map[string]ownField{
 	reflect.TypeFor[Pod](): {
 		"imageArchives": {"a cluster pulls images from registries", "push the images to a registry, or import them on each node", true},
 		"onUnhealthy":   {"a pod that stays unready is not restarted", "set livenessProbe in its containers", false},
+		"pidsLimit":     {"all pods of a node have the same limit of processes", "limit them in the configuration of the kubelet", false},
 		"restartBackoff": {
 			"all containers of a node have the same back-off", "", false,
+		},
+		"shmSize": {
+			"/dev/shm of a container has 64 MiB", "mount an emptyDir volume with medium Memory and sizeLimit at /dev/shm", false,
 		},
 		"systemd":               {"units of a host do not order pods of a cluster", "", false},
 		"unhealthyAfterSeconds": {"it belongs to onUnhealthy", "", true},
@@ -172,7 +176,14 @@ var ownFields = map[reflect.Type]map[string]ownField{
 		"devices": {
 			"a cluster has devices of a device plugin", "request them in resources.limits, such as example.com/serial = 1", false,
 		},
+		"init": {
+			"containers of a cluster have no init process", "set shareProcessNamespace, or run an init program of the image", false,
+		},
 		"restartBackoff": {"all containers of a node have the same back-off", "", false},
+		"ulimits": {
+			"the container runtime of a node sets the limits of processes",
+			"lower a limit in the command, such as sh -c \"ulimit -n 1024; exec PROGRAM\"", false,
+		},
 	},
 }
 

@@ -103,6 +103,8 @@ func podTemplates() []template {
 		{field: "serviceAccountName", pod: "serviceAccountName = %s", before: `"a"`, after: `"b"`, effect: inPlace},
 		{field: "os.name", pod: "%s", before: "", after: `os.name = "linux"`, effect: inPlace},
 		{field: "runtimeClassName", pod: "runtimeClassName = %s", before: `"a"`, after: `"b"`, effect: again, fails: true},
+		{field: "pidsLimit", pod: "pidsLimit = %s", before: "100", after: "200", effect: again},
+		{field: "shmSize", pod: "shmSize = %s", before: `"16Mi"`, after: `"32Mi"`, effect: again},
 		{field: "resources.requests", pod: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: again},
 		{field: "resources.limits", pod: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: again},
 	}
