@@ -94,7 +94,7 @@ func (s *Server) runShell(ctx context.Context, name string, o client.ExecOptions
 	default:
 		return 0, &api.Error{
 			Status: http.StatusTooManyRequests, Reason: api.ReasonTooManySessions,
-			Message: "too many terminals at once: at most " + strconv.Itoa(maxTerminals), Hint: "close another one",
+			Message: "too many terminals at once: at most " + strconv.Itoa(maxTerminals), Hint: "try again when one of them is closed",
 		}
 	}
 	if err := live.MayExist(name); err != nil {
