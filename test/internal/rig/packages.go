@@ -14,7 +14,10 @@ import (
 const packagesTimeout = 30 * time.Minute
 
 // Versions of the packages that are tested: of the previous version from git, and of the current one.
-const OldVersion, NewVersion = "0.1.0", "0.2.0"
+const (
+	OldVersion = "0.1.0"
+	NewVersion = "0.2.0"
+)
 
 // BuildPackages builds the packages of both versions for amd64 in dir/packages, and returns that directory. dir exists. The flags of the Go
 // compiler are those of make build, so that nothing is compiled a second time.
