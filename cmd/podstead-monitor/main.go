@@ -1,5 +1,6 @@
 // Command podstead-monitor is the parent of all containers of a host, and the keeper that starts it again. The podstead daemon starts one
-// keeper; see package monitor. In pods whose containers share a PID namespace it is also the pause process; see package pause.
+// keeper; see package monitor. In pods whose containers share a PID namespace it is also the pause process; see package pause. It also
+// holds the namespaces of a daemon without root; see package holder.
 package main
 
 import (
@@ -7,6 +8,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/podstead/podstead/runtime/holder"
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/pause"
 )
@@ -21,6 +23,9 @@ var version string
 func main() {
 	if pause.Invoked(os.Args) {
 		os.Exit(pause.Main())
+	}
+	if holder.Invoked(os.Args) {
+		os.Exit(holder.Main())
 	}
 	os.Exit(monitor.Main(context.Background(), version, os.Args))
 }

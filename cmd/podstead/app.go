@@ -35,6 +35,7 @@ type app struct {
 	args    []string // the command line
 	project projectFlags
 	warned  bool // of the configuration file
+	scoped  bool // reported that the system's daemon is used
 }
 
 type logger = *slog.Logger
