@@ -63,6 +63,7 @@ func (a *app) loadConfig(cmd *cobra.Command, check func(*config.Config) error) (
 	if err != nil {
 		return nil, err
 	}
+	a.rootless = user != nil
 	c, err := config.Load(config.Sources{
 		User: user,
 		File: cmp.Or(file, os.Getenv("PODSTEAD_CONFIG")),

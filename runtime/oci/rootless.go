@@ -8,7 +8,7 @@ import (
 )
 
 // systemDaemon is the hint for what only root can do.
-const systemDaemon = "run the pod with the system's daemon: podstead --system, as root or as a member of group podstead"
+const systemDaemon = "run the pod as root or as a member of group podstead, with podstead --system"
 
 // CheckRootless returns what a pod requests that a daemon without root cannot do. Each would otherwise be ignored, or mean the namespaces of
 // the daemon in place of the host's.
