@@ -38,7 +38,7 @@ func (a *app) userDefaults(cmd *cobra.Command) (map[string]string, error) {
 	inside := rootless.Inside()
 	switch {
 	case inside:
-		return config.UserDefaults(os.LookupEnv, 0)
+		return xdgDefaults(0)
 	case user && os.Geteuid() == 0:
 		return nil, &failure{
 			status: statusUsage, err: errors.New("--user: root uses the system's daemon"),
@@ -55,7 +55,19 @@ func (a *app) userDefaults(cmd *cobra.Command) (map[string]string, error) {
 		}
 		return nil, nil
 	}
-	return config.UserDefaults(os.LookupEnv, os.Geteuid())
+	return xdgDefaults(os.Geteuid())
+}
+
+// xdgDefaults returns the defaults of a user, or an error with a hint.
+func xdgDefaults(uid int) (map[string]string, error) {
+	defaults, err := config.UserDefaults(os.LookupEnv, uid)
+	if errors.Is(err, config.ErrNoRuntimeDir) {
+		return nil, &failure{status: statusUsage, err: err, hints: []string{
+			"log in with a session of systemd-logind, or set XDG_RUNTIME_DIR to a directory of your own with mode 0700, in memory",
+			"for the pods of the system, run the command as root or as a member of group podstead",
+		}}
+	}
+	return defaults, err
 }
 
 // namesDaemon reports whether a command names the socket or the runtime directory of a daemon.
@@ -123,10 +135,10 @@ func (a *app) inNamespaces(o *daemon.Options) (release func(context.Context) err
 	if !rootless.Inside() {
 		return func(context.Context) error { return nil }, nil
 	}
-	if err := rootless.Entered(); err != nil {
-		return nil, err
-	}
 	n, err := a.namespaces(o.Config)
+	if err == nil {
+		err = n.Entered()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -26,8 +26,6 @@ func Hint(err error, c *config.Config) string {
 	case errors.Is(err, ErrMonitorMissing):
 		return "install podstead-monitor, of the same version, in the directory of podstead or in " + libexec +
 			"; containers that run are not affected"
-	case errors.Is(err, config.ErrNoRuntimeDir):
-		return "log in with a session of systemd-logind, or set XDG_RUNTIME_DIR to a directory of your own with mode 0700, in memory"
 	case errors.Is(err, errNotRoot):
 		return "run podstead as root, for example with sudo"
 	case errors.Is(err, ociruntime.ErrNotFound):

@@ -32,7 +32,9 @@ func ofUser() []check {
 		{"user namespaces", func() result { return unprivileged("/proc") }},
 		{"way out", func() result { return wayOut(exec.LookPath, "/dev/net/tun") }},
 		{"AppArmor", func() result { return ok("not used without root: containers run without a profile") }},
-		{"cgroups", func() result { return ok("not used without root: CPU and memory of pods are neither limited nor measured") }},
+		{"cgroups", func() result {
+			return ok("not used without root: CPU and memory of pods are neither limited nor measured")
+		}},
 		{"lingering", func() result { return lingering("/run/systemd/system", "/var/lib/systemd/linger") }},
 	}
 }
@@ -47,7 +49,7 @@ func userIDs() result {
 		}
 		texts = append(texts, err.Error())
 		if e, is := errors.AsType[*rootless.Error](err); is {
-			hints = []string{e.Hint} // the same for both files
+			hints = append(hints, e.Hint)
 		}
 	}
 	if len(texts) > 0 {

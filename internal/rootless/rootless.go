@@ -49,6 +49,8 @@ type Namespaces struct {
 	Inherit []int
 	// Warn is called with what limits pods; nil: nothing is reported.
 	Warn func(message string)
+
+	held int // the descriptor of the lock that Enter has passed; 0: none
 }
 
 // names is the content of namespaces.json.
@@ -62,7 +64,7 @@ type names struct {
 func Inside() bool { return os.Getenv(variable) != "" }
 
 // Entered is called first by a daemon in the namespaces, before it starts a process, which would inherit the lock.
-func Entered() error {
+func (n *Namespaces) Entered() error {
 	fd, err := strconv.Atoi(os.Getenv(variable))
 	if err != nil {
 		return fmt.Errorf("%s: %w", variable, err)
@@ -70,11 +72,20 @@ func Entered() error {
 	if _, err = unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
 		return fmt.Errorf("%s=%d: %w", variable, fd, err)
 	}
+	n.held = fd
 	return nil
 }
 
+// unlock releases the lock that Enter has passed.
+func (n *Namespaces) unlock() {
+	if n.held != 0 {
+		_ = errors.Join(unix.Flock(n.held, unix.LOCK_UN), unix.Close(n.held)) // it was locked
+		n.held = 0
+	}
+}
+
 // Enter executes this program with the same arguments in the namespaces, which it creates if there are none. It returns on errors only. The
-// program that it executes calls [Entered] and [Namespaces.Keep].
+// program that it executes calls [Namespaces.Entered] and [Namespaces.Keep].
 func (n *Namespaces) Enter(ctx context.Context) error {
 	nsenter, err := exec.LookPath("nsenter")
 	if err != nil {
@@ -248,11 +259,7 @@ func (p process) killIfRuns() error {
 // Keep is called by a daemon in the namespaces when it has the lock of its engine. It starts a holder if there is none, and releases the
 // lock that [Namespaces.Enter] has passed.
 func (n *Namespaces) Keep(ctx context.Context) error {
-	fd, err := strconv.Atoi(os.Getenv(variable))
-	if err != nil {
-		return fmt.Errorf("%s: %w", variable, err)
-	}
-	defer func() { _ = errors.Join(unix.Flock(fd, unix.LOCK_UN), unix.Close(fd)) }() // it was locked
+	defer n.unlock()
 	r, err := n.read()
 	if err != nil || r.Holder.runs() {
 		return err
@@ -266,6 +273,7 @@ func (n *Namespaces) Keep(ctx context.Context) error {
 // Release removes the namespaces if neither a container nor another daemon uses them. A daemon in them calls it when its engine is closed:
 // they exist until it exits.
 func (n *Namespaces) Release(ctx context.Context) error {
+	n.unlock() // the engine did not start
 	lock, err := n.lock(ctx)
 	if err != nil {
 		return err
@@ -274,13 +282,14 @@ func (n *Namespaces) Release(ctx context.Context) error {
 	if used, err := monitor.InUse(n.monitorState()); used || err != nil {
 		return err
 	}
-	engineLock, err := os.Open(engine.LockPath(record.Dirs{State: n.StateDir}.Engine()))
-	if err != nil {
+	switch engineLock, err := os.Open(engine.LockPath(record.Dirs{State: n.StateDir}.Engine())); {
+	case err == nil:
+		defer engineLock.Close()
+		if unix.Flock(int(engineLock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+			return nil // another daemon has it
+		}
+	case !errors.Is(err, fs.ErrNotExist):
 		return err
-	}
-	defer engineLock.Close()
-	if err := unix.Flock(int(engineLock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil //nolint:nilerr // another daemon has it
 	}
 	r, err := n.read()
 	if err != nil {

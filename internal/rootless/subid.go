@@ -54,12 +54,26 @@ func rangesIn(file string) ([]idRange, error) {
 		total += r.count
 	}
 	if total < minIDs {
+		free := freeRange(string(text))
 		return nil, &Error{
 			Message: fmt.Sprintf("%s: user %s has %d IDs, and needs at least %d", file, name, total, minIDs),
-			Hint:    fmt.Sprintf("run as root: usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s, with IDs that no user has", name),
+			Hint:    fmt.Sprintf("run as root: usermod --add-sub%ss %s %s", strings.TrimPrefix(file, "/etc/sub"), free, name),
 		}
 	}
 	return ranges, nil
+}
+
+// freeRange returns IDs after all those in the text of subuid(5), as usermod(8) has them.
+func freeRange(text string) string {
+	const first, count = 100000, 65536 // the defaults of login.defs(5)
+	start := int64(first)
+	for line := range strings.Lines(text) {
+		name, _, _ := strings.Cut(line, ":")
+		for _, r := range idsOf(line, name, -1) {
+			start = max(start, r.first+r.count)
+		}
+	}
+	return fmt.Sprintf("%d-%d", start, start+count-1)
 }
 
 // userName returns the name of the user of this process, or its ID if it has none.
