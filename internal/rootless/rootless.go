@@ -182,10 +182,10 @@ func (n *Namespaces) warn(message string) {
 	}
 }
 
-// find returns a process in the namespaces of the record: the holder or, if it was killed, the monitor, whose socket knows its process. It
+// find returns a process in the namespaces of the record: the holder or, if it was killed, the keeper or the monitor of containers. It
 // returns none if there is no such process, or if it has another run directory: systemd removes that of a user who has logged out.
 func (n *Namespaces) find(r names) process {
-	for _, p := range []process{r.Holder, n.monitor()} {
+	for _, p := range append([]process{r.Holder}, n.monitors()...) {
 		if p.runs() && p.namespace("user") != "" && n.hasRunDir(p) && p.runs() {
 			return p
 		}
@@ -208,25 +208,16 @@ func (n *Namespaces) monitorState() string {
 	return engine.MonitorDir(record.Dirs{Run: n.RunDir}.EngineRun())
 }
 
-// monitor returns the process of the monitor, which the kernel names; none if it does not answer.
-func (n *Namespaces) monitor() process {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return process{}
+// monitors returns the keepers and monitors. A container can start a process with their arguments, but not in the PID namespace of the host.
+func (n *Namespaces) monitors() (found []process) {
+	self := process{PID: os.Getpid()}
+	for _, pid := range monitor.Processes(n.monitorState()) {
+		p := processOf(pid)
+		if p.namespace("pid") == self.namespace("pid") && p.namespace("user") != self.namespace("user") {
+			found = append(found, p)
+		}
 	}
-	defer unix.Close(fd)
-	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: filepath.Join(n.monitorState(), monitor.Socket)}); err != nil {
-		return process{}
-	}
-	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err != nil || int(peer.Uid) != os.Getuid() {
-		return process{}
-	}
-	p := processOf(int(peer.Pid))
-	if p.namespace("user") == (process{PID: os.Getpid()}).namespace("user") {
-		return process{} // not in namespaces of its own
-	}
-	return p
+	return found
 }
 
 // clear ends what earlier namespaces have left: all processes in them if their holder is known, or else containers by the records of their
@@ -236,6 +227,9 @@ func (n *Namespaces) clear(ctx context.Context, r names) error {
 		if err := killAll(ctx, func() ([]process, error) { return inUserNamespace(name) }); err != nil {
 			return err
 		}
+	}
+	if err := killAll(ctx, func() ([]process, error) { return n.monitors(), nil }); err != nil { // they would start others
+		return err
 	}
 	left := monitor.FirstProcesses(n.monitorState())
 	err := killAll(ctx, func() (running []process, err error) {

@@ -81,7 +81,7 @@ func TestUser(t *testing.T) {
 
 // testNetwork reaches a host outside, and not the loopback of the host.
 func (p *person) testNetwork(t *testing.T, outside string) {
-	if out := p.run(t, "podstead", "exec", "web", "--", "wget", "-T", "60", "-qO-", "http://"+outside); out != "outside" {
+	if out := p.run(t, "podstead", "exec", "web", "--", "timeout", "60", "wget", "-qO-", "http://"+net.JoinHostPort(outside, "80")); out != "outside" {
 		t.Errorf("answer of another host: %q", out)
 	}
 	host, err := net.Listen("tcp", ":0") // on all addresses of the host
@@ -95,8 +95,8 @@ func (p *person) testNetwork(t *testing.T, outside string) {
 		t.Fatal(err)
 	}
 	gateway := p.run(t, "podstead", "exec", "web", "--", "sh", "-c", "ip route | sed -n 's/^default via \\([^ ]*\\).*/\\1/p'")
-	for _, address := range []string{"127.0.0.1", strings.TrimSpace(gateway), hostAddress, outsideAddress} {
-		out, errs, err := p.try(t, "podstead", "exec", "web", "--", "wget", "-T", "2", "-qO-", "http://"+net.JoinHostPort(address, port))
+	for _, address := range []string{"127.0.0.1", strings.TrimSpace(gateway), hostAddress} {
+		out, errs, err := p.try(t, "podstead", "exec", "web", "--", "timeout", "5", "wget", "-qO-", "http://"+net.JoinHostPort(address, port))
 		if err == nil || strings.Contains(out+errs, "404") {
 			t.Errorf("a server on the loopback of the host answers at %s: %s%s", address, out, errs)
 		}
@@ -118,9 +118,13 @@ func (p *person) testKilled(t *testing.T) {
 		t.Errorf("the container is process %d, was %d", after, before)
 	}
 	p.one(t, holder)
-	keeper := p.one(t, "podstead-monitor keeper")
-	kill(t, p.one(t, daemon), p.one(t, holder), keeper)
-	kill(t, p.processes("podstead-monitor")...)
+	kill(t, p.one(t, daemon), p.one(t, holder))
+	await(t, func() bool { // keeper and monitor start each other
+		for _, pid := range p.processes("podstead-monitor") {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		return len(p.processes("podstead-monitor")) == 0
+	})
 	if after := p.one(t, httpd); after != before {
 		t.Errorf("the container is process %d, was %d", after, before)
 	}
