@@ -42,7 +42,7 @@ func (a *app) userDefaults(cmd *cobra.Command) (map[string]string, error) {
 	case user && os.Geteuid() == 0:
 		return nil, &failure{
 			status: statusUsage, err: errors.New("--user: root uses the system's daemon"),
-			hints: []string{"run the command without --user, or as another user"},
+			hints: []string{"use another user, or omit the flag"},
 		}
 	case system, os.Geteuid() == 0, !user && namesDaemon(cmd):
 		return nil, nil
@@ -63,8 +63,8 @@ func xdgDefaults(uid int) (map[string]string, error) {
 	defaults, err := config.UserDefaults(os.LookupEnv, uid)
 	if errors.Is(err, config.ErrNoRuntimeDir) {
 		return nil, &failure{status: statusUsage, err: err, hints: []string{
-			"log in with a session of systemd-logind, or set XDG_RUNTIME_DIR to a directory of your own with mode 0700, in memory",
-			"for the pods of the system, run the command as root or as a member of group podstead",
+			"set one, to a directory of your own with mode 0700 in memory, or log in with a session of systemd-logind",
+			"for pods of the system, run the command as root or as a member of group podstead",
 		}}
 	}
 	return defaults, err

@@ -70,7 +70,7 @@ func mappingPrograms(look func(string) (string, error)) result {
 		if program != "nsenter" && !isPrivileged(path) {
 			return result{
 				Fail, path + " has neither the set-user-ID bit nor file capabilities, so it cannot map IDs",
-				"reinstall it as root: apt-get install --reinstall uidmap",
+				"reinstall the package uidmap as root",
 			}
 		}
 	}

@@ -208,7 +208,8 @@ func (n *Namespaces) monitorState() string {
 	return engine.MonitorDir(record.Dirs{Run: n.RunDir}.EngineRun())
 }
 
-// monitors returns the keepers and monitors. A container can start a process with their arguments, but not in the PID namespace of the host.
+// monitors returns the keepers and monitors. A container can start a process with their arguments, but not in the PID namespace of the
+// host.
 func (n *Namespaces) monitors() (found []process) {
 	self := process{PID: os.Getpid()}
 	for _, pid := range monitor.Processes(n.monitorState()) {

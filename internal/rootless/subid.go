@@ -54,16 +54,15 @@ func rangesIn(file string) ([]idRange, error) {
 		total += r.count
 	}
 	if total < minIDs {
-		free := freeRange(string(text))
 		return nil, &Error{
 			Message: fmt.Sprintf("%s: user %s has %d IDs, and needs at least %d", file, name, total, minIDs),
-			Hint:    fmt.Sprintf("run as root: usermod --add-sub%ss %s %s", strings.TrimPrefix(file, "/etc/sub"), free, name),
+			Hint:    fmt.Sprintf("as root, add the line %s:%s to %s", name, freeRange(string(text)), file),
 		}
 	}
 	return ranges, nil
 }
 
-// freeRange returns IDs after all those in the text of subuid(5), as usermod(8) has them.
+// freeRange returns the first ID and the number of IDs after all those in the text of subuid(5), in its form.
 func freeRange(text string) string {
 	const first, count = 100000, 65536 // the defaults of login.defs(5)
 	start := int64(first)
@@ -73,7 +72,7 @@ func freeRange(text string) string {
 			start = max(start, r.first+r.count)
 		}
 	}
-	return fmt.Sprintf("%d-%d", start, start+count-1)
+	return fmt.Sprintf("%d:%d", start, count)
 }
 
 // userName returns the name of the user of this process, or its ID if it has none.

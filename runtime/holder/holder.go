@@ -1,6 +1,6 @@
-// Package holder is the process that keeps the namespaces of a daemon without root: a user, a mount and a network namespace exist as long as
-// a process is in them, and daemons come and go. It is the program of the monitor under another name, so that its code takes no additional
-// memory. It holds no file, answers nothing and starts nothing. Package rootless starts and finds it.
+// Package holder is the process that keeps the namespaces of a daemon without root: a user, a mount and a network namespace exist as long
+// as a process is in them, and daemons come and go. It is the program of the monitor under another name, so that its code takes no
+// additional memory. It holds no file, answers nothing and starts nothing. Package rootless starts and finds it.
 package holder
 
 import (

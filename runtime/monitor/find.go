@@ -107,8 +107,8 @@ func findRoles(dir string) (found []roleProcess) {
 	return found
 }
 
-// Processes returns the processes of the keepers and monitors of a state directory. Their arguments show what they are, so they may be other
-// processes that a container has started.
+// Processes returns the processes of the keepers and monitors of a state directory. Their arguments show what they are, so they may be
+// other processes that a container has started.
 func Processes(dir string) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {

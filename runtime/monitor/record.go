@@ -74,8 +74,8 @@ func PIDOf(state, id string) int {
 	return r.PID
 }
 
-// FirstProcesses returns the start times of the first processes of all containers in a state directory, by their IDs. The processes may have
-// exited.
+// FirstProcesses returns the start times of the first processes of all containers in a state directory, by their IDs. The processes may
+// have exited.
 func FirstProcesses(state string) map[int]uint64 {
 	entries, _ := os.ReadDir(ContainersDir(state)) // there may be none
 	running := map[int]uint64{}

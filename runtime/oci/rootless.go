@@ -10,8 +10,8 @@ import (
 // systemDaemon is the hint for what only root can do.
 const systemDaemon = "run the pod as root or as a member of group podstead, with podstead --system"
 
-// CheckRootless returns what a pod requests that a daemon without root cannot do. Each would otherwise be ignored, or mean the namespaces of
-// the daemon in place of the host's.
+// CheckRootless returns what a pod requests that a daemon without root cannot do. Each would otherwise be ignored, or mean the namespaces
+// of the daemon in place of the host's.
 func (h Host) CheckRootless(pod *spec.Pod) []lifecycle.Refusal {
 	if !h.Rootless {
 		return nil
@@ -21,13 +21,13 @@ func (h Host) CheckRootless(pod *spec.Pod) []lifecycle.Refusal {
 	r.deny(pod.HostNetwork, "hostNetwork", own, systemDaemon)
 	r.deny(pod.HostPID, "hostPID", own, systemDaemon)
 	r.deny(pod.HostIPC, "hostIPC", own, systemDaemon)
-	r.deny(pod.ShareProcessNamespace, "shareProcessNamespace", "without root, a container has no cgroup, and its processes could outlive it",
-		"remove the field, or "+systemDaemon)
+	r.deny(pod.ShareProcessNamespace, "shareProcessNamespace",
+		"without root, a container has no cgroup, and its processes could outlive it", "remove the field, or "+systemDaemon)
 	r.deny(pod.HostUsers != nil && !*pod.HostUsers, "hostUsers", "false: without root, all pods share the user namespace of the user",
 		"remove the field: root in the pod is unprivileged on the host in any case")
 	for field := range pod.HostPortFields() {
 		r.deny(true, field, "without root, host ports are not supported",
-			"remove hostPort and use podstead port-forward, or "+systemDaemon)
+			"use podstead port-forward POD 8080 in its place, or "+systemDaemon)
 	}
 	for _, name := range []string{spec.ResourceCPU, spec.ResourceMemory} {
 		for _, field := range pod.LimitFields(name) {
@@ -74,7 +74,7 @@ func (r *rootless) container(at string, last int64, c *spec.Container) {
 	}
 	r.deny(c.TargetContainerName != "", at+"targetContainerName",
 		"without root, a container has no cgroup, and its processes could outlive it in the PID namespace of the target",
-		"debug without --target, or use podstead exec")
+		"use podstead exec POD -- COMMAND, or debug without a target")
 }
 
 // mapped checks that an ID is mapped.

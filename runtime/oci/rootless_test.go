@@ -26,7 +26,8 @@ func TestCheckRootless(t *testing.T) {
 		{
 			"securityContext = { runAsUser = 65537, runAsGroup = 65537, fsGroup = 65537, supplementalGroups = [1, 65537] }",
 			[]string{
-				"securityContext.runAsUser", "securityContext.runAsGroup", "securityContext.fsGroup", "securityContext.supplementalGroups[1]",
+				"securityContext.runAsUser", "securityContext.runAsGroup", "securityContext.fsGroup",
+				"securityContext.supplementalGroups[1]",
 			},
 		},
 		{"CONTAINER\nports = [{ containerPort = 80 }]", nil},

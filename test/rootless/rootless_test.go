@@ -47,7 +47,8 @@ const httpd = "httpd -f -p 8080"
 func TestUser(t *testing.T) {
 	outside := newNetwork(t)
 	p := newPerson(t)
-	if out := p.run(t, "podstead", "run", filepath.Join(p.dir, "examples/hello.toml")); !strings.Contains(out, "Hello, world, from a pod.") {
+	hello := filepath.Join(p.dir, "examples/hello.toml")
+	if out := p.run(t, "podstead", "run", hello); !strings.Contains(out, "Hello, world, from a pod.") {
 		t.Errorf("run: %q", out)
 	}
 	file := filepath.Join(p.dir, "web.toml")
@@ -65,7 +66,8 @@ func TestUser(t *testing.T) {
 	t.Run("killed", p.testKilled)
 	t.Run("rejected", p.testRejected)
 	t.Run("exec", func(t *testing.T) { // its processes are found without a cgroup
-		_, _, err := p.try(t, "timeout", "2", filepath.Join(p.dir, "bin/podstead"), "exec", "web", "--", "sh", "-c", "sleep 7654 & sleep 7655")
+		const command = "sleep 7654 & sleep 7655"
+		_, _, err := p.try(t, "timeout", "5", filepath.Join(p.dir, "bin/podstead"), "exec", "web", "--", "sh", "-c", command)
 		if err == nil {
 			t.Error("exec was not interrupted")
 		}
@@ -81,8 +83,12 @@ func TestUser(t *testing.T) {
 
 // testNetwork reaches a host outside, and not the loopback of the host.
 func (p *person) testNetwork(t *testing.T, outside string) {
-	if out := p.run(t, "podstead", "exec", "web", "--", "timeout", "60", "wget", "-qO-", "http://"+net.JoinHostPort(outside, "80")); out != "outside" {
-		t.Errorf("answer of another host: %q", out)
+	get := func(timeout, address, port string) (stdout, stderr string, err error) {
+		url := "http://" + net.JoinHostPort(address, port)
+		return p.try(t, "podstead", "exec", "web", "--", "timeout", timeout, "wget", "-qO-", url)
+	}
+	if out, errs, err := get("60", outside, "80"); out != "outside" {
+		t.Errorf("answer of another host: %q, %v, %s", out, err, errs)
 	}
 	host, err := net.Listen("tcp", ":0") // on all addresses of the host
 	if err != nil {
@@ -96,7 +102,7 @@ func (p *person) testNetwork(t *testing.T, outside string) {
 	}
 	gateway := p.run(t, "podstead", "exec", "web", "--", "sh", "-c", "ip route | sed -n 's/^default via \\([^ ]*\\).*/\\1/p'")
 	for _, address := range []string{"127.0.0.1", strings.TrimSpace(gateway), hostAddress} {
-		out, errs, err := p.try(t, "podstead", "exec", "web", "--", "timeout", "5", "wget", "-qO-", "http://"+net.JoinHostPort(address, port))
+		out, errs, err := get("5", address, port)
 		if err == nil || strings.Contains(out+errs, "404") {
 			t.Errorf("a server on the loopback of the host answers at %s: %s%s", address, out, errs)
 		}
@@ -144,20 +150,22 @@ func (p *person) testRejected(t *testing.T) {
 		"hostIPC":                                  "hostIPC = true",
 		"shareProcessNamespace":                    "shareProcessNamespace = true",
 		"hostUsers":                                "hostUsers = false",
-		"containers[0].ports[0].hostPort":          "containers = [{ name = 'c', image = 'i', ports = [{ containerPort = 80, hostPort = 8080 }] }]",
-		"containers[0].resources.limits.memory":    "containers = [{ name = 'c', image = 'i', resources = { limits = { memory = '64Mi' } } }]",
-		"containers[0].resources.limits.cpu":       "containers = [{ name = 'c', image = 'i', resources = { limits = { cpu = 1 } } }]",
-		"containers[0].securityContext.privileged": "containers = [{ name = 'c', image = 'i', securityContext = { privileged = true } }]",
+		"containers[0].ports[0].hostPort":          "CONTAINER, ports = [{ containerPort = 80, hostPort = 8080 }] }]",
+		"containers[0].resources.limits.memory":    "CONTAINER, resources = { limits = { memory = '64Mi' } } }]",
+		"containers[0].resources.limits.cpu":       "CONTAINER, resources = { limits = { cpu = 1 } } }]",
+		"containers[0].securityContext.privileged": "CONTAINER, securityContext = { privileged = true } }]",
 	} {
-		if !strings.HasPrefix(line, "containers") {
-			line += "\ncontainers = [{ name = 'c', image = 'i' }]"
+		if !strings.HasPrefix(line, "CONTAINER") {
+			line += "\nCONTAINER }]"
 		}
+		line = strings.Replace(line, "CONTAINER", "containers = [{ name = 'c', image = 'i'", 1)
 		file := filepath.Join(p.dir, "rejected.toml")
 		if err := os.WriteFile(file, []byte("name = 'rejected'\n"+line+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		_, errs, err := p.try(t, "podstead", "run", file)
-		if err == nil || !strings.Contains(errs, field+": ") || !strings.Contains(errs, "without root") || !strings.Contains(errs, "hint: ") {
+		has := func(text string) bool { return strings.Contains(errs, text) }
+		if err == nil || !has(field+": ") || !has("without root") || !has("hint: ") {
 			t.Errorf("%s: %v, %s", field, err, errs)
 		}
 	}
@@ -225,7 +233,8 @@ func TestPage(t *testing.T) {
 		t.Fatalf("%d steps, %v", len(steps), err)
 	}
 	work := filepath.Join(p.dir, "work")
-	if err := errors.Join(os.Mkdir(work, 0o755), os.Symlink(filepath.Join(p.dir, "examples"), filepath.Join(work, "examples"))); err != nil {
+	if err := errors.Join(os.Mkdir(work, 0o755),
+		os.Symlink(filepath.Join(p.dir, "examples"), filepath.Join(work, "examples"))); err != nil {
 		t.Fatal(err)
 	}
 	shell := &transcript.Shell{
@@ -244,8 +253,13 @@ func TestPage(t *testing.T) {
 // await waits until a condition is met.
 func await(t *testing.T, met func() bool) {
 	t.Helper()
-	for end := time.Now().Add(limit); !met(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
+	tick, late := time.NewTicker(50*time.Millisecond), time.NewTimer(limit)
+	defer tick.Stop()
+	defer late.Stop()
+	for !met() {
+		select {
+		case <-tick.C:
+		case <-late.C:
 			t.Fatal("the condition is not met")
 		}
 	}

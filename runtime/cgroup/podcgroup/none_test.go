@@ -37,8 +37,8 @@ func TestWithoutCgroups(t *testing.T) {
 	}
 	for name, err := range map[string]error{
 		"Clear": clearErr, "Remove": removeErr, "Containers": findErr, "Features": featuresErr, "Kill": g.Kill(ctx, uid, id),
-		"Limit": g.Limit(ctx, uid, cgroup.Limits{Memory: 1}), "PlaceMonitor": g.PlaceMonitor(ctx, os.Getpid()), "RemoveShim": g.RemoveShim(uid),
-		"Close": g.Close(),
+		"Limit": g.Limit(ctx, uid, cgroup.Limits{Memory: 1}), "PlaceMonitor": g.PlaceMonitor(ctx, os.Getpid()),
+		"RemoveShim": g.RemoveShim(uid), "Close": g.Close(),
 	} {
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -42,8 +42,8 @@ type Groups struct {
 	pidOf     func(id string) int // the first process of a container, 0 if there is none; nil: pods have cgroups
 }
 
-// WithoutCgroups returns the Groups of pods that have no cgroups. The PID namespace of a container lists its processes, and the kernel kills
-// them with the first one. pidOf returns that one, 0 if there is none.
+// WithoutCgroups returns the Groups of pods that have no cgroups. The PID namespace of a container lists its processes, and the kernel
+// kills them with the first one. pidOf returns that one, 0 if there is none.
 func WithoutCgroups(pidOf func(id string) int) Groups { return Groups{pidOf: pidOf} }
 
 // None reports whether pods have no cgroups.
