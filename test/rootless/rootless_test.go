@@ -26,6 +26,7 @@ import (
 // web is a pod with a volume and probes of two kinds. It takes the path of an image archive.
 const web = `name = "web"
 imageArchives = [%q]
+terminationGracePeriodSeconds = 1
 
 [[volumes]]
 name = "pages"
@@ -239,7 +240,7 @@ func TestPage(t *testing.T) {
 	}
 	shell := &transcript.Shell{
 		Dir: work, Env: p.env, Timeout: limit, Credential: p.credential(),
-		Replace: strings.NewReplacer(filepath.Join(p.dir, "home"), "/home/ada", p.runDir(), "/run/user/1000", p.name, "ada",
+		Replace: strings.NewReplacer(work, "/home/ada", filepath.Join(p.dir, "home"), "/home/ada", p.runDir(), "/run/user/1000", p.name, "ada",
 			strconv.Itoa(p.uid), "1000"),
 	}
 	for i := range steps {
