@@ -30,7 +30,8 @@ export CGO_ENABLED := 0
 GOBUILD    := $(GO) build -ldflags '-s -w -X main.version=$(VERSION)'
 # RACE=1 runs unit tests in random order and with the race detector, except those of PURE, which have no concurrent code.
 RACE       ?=
-PURE       := ./supervisor/lifecycle/... ./test/defences ./test/mutate ./test/reach ./test/repo
+PURE       := ./spec/... ./internal/timeline ./supervisor/lifecycle/... ./supervisor/simulate/... \
+	./test/defences ./test/mutate ./test/reach ./test/repo
 GOTEST     := $(GO) test -json -vet=off -ldflags=-s
 PROGRESS   := $(GO) run ./test/progress
 # PROGRAMS are what is built and installed. podstead starts the others.

@@ -222,6 +222,8 @@ const (
 	ReasonCreateConfigError    Reason = "CreateContainerConfigError"
 	ReasonRunContainerError    Reason = "RunContainerError"
 	ReasonPostStartHookError   Reason = "PostStartHookError"
+	// ReasonDeviceMissing is the reason of a container that waits for a device of the host.
+	ReasonDeviceMissing Reason = "DeviceMissing"
 	// ReasonRestartingAllContainers is the reason of a container that a restart of all containers stops or starts again.
 	ReasonRestartingAllContainers Reason = "RestartingAllContainers"
 )
@@ -322,6 +324,9 @@ type Policy struct {
 	// HostPaths are the absolute paths of the directories that hostPath volumes may use, including what is below them. Null: all
 	// directories; empty: none.
 	HostPaths []string `json:"hostPaths"`
+	// Devices are the absolute paths of the device nodes and directories that devices of containers may name, including what is below
+	// them. Null: all; empty: none.
+	Devices []string `json:"devices"`
 	// UnsafeSysctls are the names of unsafe sysctls that pods may set, or patterns that end in "*" (the kubelet's
 	// --allowed-unsafe-sysctls).
 	UnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`

@@ -36,7 +36,6 @@ var composeWords = map[string]string{
 	"deploy":                  "set resources.limits and restartPolicy; write a pod file for each replica",
 	"develop":                 "mount the source as hostPath, and restart the pod with podstead restart POD",
 	"devicecgrouprules":       devicesHint,
-	"devices":                 devicesHint,
 	"dns":                     "set dnsConfig.nameservers in the pod",
 	"dnsopt":                  "set dnsConfig.options in the pod",
 	"dnssearch":               "set dnsConfig.searches in the pod",
@@ -115,7 +114,7 @@ var composeWords = map[string]string{
 
 const (
 	buildHint   = "build the image with another tool, and set image in the container, and imageArchives in the pod if there is no registry"
-	devicesHint = "only a container with securityContext.privileged has the devices of the host"
+	devicesHint = "set devices in the container"
 	envFileHint = "set envFrom in the container with a configMapRef or secretRef, " +
 		"and envFile in an entry of configMaps or secrets of the pod"
 	envFileShortHint = `write envFile = "FILE" in the container`

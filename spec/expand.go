@@ -21,6 +21,7 @@ import (
 // In TOML it rewrites the short forms too:
 //
 //	ports = ["8080:80"]                  ports[].containerPort, ports[].hostPort
+//	devices = ["/dev/ttyUSB0"]           devices[].path
 //	httpGet = ":8080/healthz"            httpGet.path, httpGet.port
 //	tcpSocket = 5432                     tcpSocket.port
 //	grpc = 9000                          grpc.port
@@ -67,6 +68,7 @@ func (x *expander) container(c *node) {
 		return
 	}
 	x.ports(c.child("ports"))
+	x.devices(c.child("devices"))
 	for _, h := range handlers(c) {
 		x.action(h, c.child("ports"))
 	}

@@ -166,7 +166,12 @@ var ownFields = map[reflect.Type]map[string]ownField{
 			"pods of a cluster start in any order", "retry connections in the program, or wait in an entry of initContainers", false,
 		},
 	},
-	reflect.TypeFor[Container](): {"restartBackoff": {"all containers of a node have the same back-off", "", false}},
+	reflect.TypeFor[Container](): {
+		"devices": {
+			"a cluster has devices of a device plugin", "request them in resources.limits, such as example.com/serial = 1", false,
+		},
+		"restartBackoff": {"all containers of a node have the same back-off", "", false},
+	},
 }
 
 // loss reports a value that the output does not have.

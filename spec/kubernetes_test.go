@@ -20,7 +20,7 @@ var additions = map[reflect.Type][]string{
 		"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "restartBackoff", "schedule", "secrets", "systemd",
 		"unhealthyAfterSeconds", "update", "waitFor",
 	},
-	reflect.TypeFor[Container](): {"restartBackoff"},
+	reflect.TypeFor[Container](): {"devices", "restartBackoff"},
 }
 
 // oldNames are the deprecated names of fields.

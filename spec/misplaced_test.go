@@ -142,7 +142,7 @@ func TestMisplacedHints(t *testing.T) {
 		},
 		"app": {
 			"readyWithinSeconds": "set update.readyWithinSeconds in the pod", "minReadySeconds": "set update.minReadySeconds in the pod",
-			"onFailure": "set update.onFailure in the pod", "fsGroup": "set securityContext.fsGroup in the pod", "path": "",
+			"onFailure": "set update.onFailure in the pod", "fsGroup": "set securityContext.fsGroup in the pod", "name": "",
 		},
 	} {
 		for key, hint := range want {

@@ -24,6 +24,11 @@ func shorten(root *node) {
 					p.setValue(kindString, text)
 				}
 			}
+			for _, d := range items(c.child("devices")) {
+				if values, ok := d.only("path"); ok && values[0] != nil && values[0].kind == kindString {
+					d.setValue(kindString, str(values[0]))
+				}
+			}
 			for _, h := range handlers(c) {
 				shortenAction(h)
 			}

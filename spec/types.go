@@ -144,6 +144,8 @@ type Container struct {
 	Resources Resources `json:"resources,omitzero"`
 	// Mounts, as a list or as a table `volumeMounts.VOLUME = "/path"`.
 	VolumeMounts []VolumeMount `json:"volumeMounts,omitempty"`
+	// Devices of the host for the container. Text stands for a path.
+	Devices []Device `json:"devices,omitempty"`
 
 	// Restarts the container when it fails. Default: none.
 	LivenessProbe *Probe `json:"livenessProbe,omitempty"`

@@ -55,6 +55,7 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.ports(c, hostPorts)
 	v.resources(&c.Resources, resourceNames)
 	v.mounts(c)
+	v.devices(c)
 	v.probes(c)
 	v.lifecycle(c)
 	v.restart(c)

@@ -142,15 +142,17 @@ type Policy struct {
 	PodSecurity string `json:"podSecurity"` // an [admission.Level]
 	// directories that hostPath volumes must be in; empty: hostPath is forbidden
 	HostPaths            []string `json:"hostPaths"`
+	Devices              []string `json:"devices"`              // paths that devices must be at or below; empty: devices are forbidden
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"` // names, or prefixes that end in "*"
 	Requests             string   `json:"requests"`             // "enforce" or "ignore"
 	SystemReserved       []string `json:"systemReserved"`       // such as memory=1Gi
 }
 
-// Admission returns the configuration of admission. HostPaths is never nil: nil would allow all paths.
+// Admission returns the configuration of admission. HostPaths and Devices are never nil: nil would allow all paths.
 func (p Policy) Admission() admission.Policy {
 	return admission.Policy{
-		PodSecurity: admission.Level(p.PodSecurity), HostPaths: append([]string{}, p.HostPaths...), UnsafeSysctls: p.AllowedUnsafeSysctls,
+		PodSecurity: admission.Level(p.PodSecurity), HostPaths: append([]string{}, p.HostPaths...),
+		Devices: append([]string{}, p.Devices...), UnsafeSysctls: p.AllowedUnsafeSysctls,
 		IgnoreRequests: p.Requests == ignoreRequests, SystemReserved: reserved(p.SystemReserved),
 	}
 }

@@ -91,17 +91,18 @@ func TestAdmissionPolicy(t *testing.T) {
 		env        map[string]string
 		want       admission.Policy
 	}{
-		{"default", "", nil, admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{"/"}}},
+		{"default", "", nil, admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{"/"}, Devices: []string{"/dev"}}},
 		{
 			"from the file",
 			"[policy]\npodSecurity = \"restricted\"\nhostPaths = [\"/srv\", \"/data\"]\nallowedUnsafeSysctls = [\"net.core.*\"]\n", nil,
 			admission.Policy{
-				PodSecurity: admission.Restricted, HostPaths: []string{"/srv", "/data"}, UnsafeSysctls: []string{"net.core.*"},
+				PodSecurity: admission.Restricted, HostPaths: []string{"/srv", "/data"}, Devices: []string{"/dev"},
+				UnsafeSysctls: []string{"net.core.*"},
 			},
 		},
 		{
 			"empty list of host paths", "[policy]\nhostPaths = []\n", nil,
-			admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{}},
+			admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{}, Devices: []string{"/dev"}},
 		},
 		{
 			"from the environment", "[policy]\nhostPaths = [\"/srv\"]\n",
@@ -109,12 +110,14 @@ func TestAdmissionPolicy(t *testing.T) {
 				"PODSTEAD_POLICY_POD_SECURITY": "baseline", "PODSTEAD_POLICY_HOST_PATHS": "",
 				"PODSTEAD_POLICY_ALLOWED_UNSAFE_SYSCTLS": "net.*, kernel.sem",
 			},
-			admission.Policy{PodSecurity: admission.Baseline, HostPaths: []string{}, UnsafeSysctls: []string{"net.*", "kernel.sem"}},
+			admission.Policy{
+				PodSecurity: admission.Baseline, HostPaths: []string{}, Devices: []string{"/dev"}, UnsafeSysctls: []string{"net.*", "kernel.sem"},
+			},
 		},
 		{
 			"reserved resources", "[policy]\nrequests = \"ignore\"\nsystemReserved = [\"cpu=500m\", \"memory = 1Gi\"]\n", nil,
 			admission.Policy{
-				PodSecurity: admission.Privileged, HostPaths: []string{"/"}, IgnoreRequests: true,
+				PodSecurity: admission.Privileged, HostPaths: []string{"/"}, Devices: []string{"/dev"}, IgnoreRequests: true,
 				SystemReserved: spec.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Gi")},
 			},
 		},
@@ -122,7 +125,7 @@ func TestAdmissionPolicy(t *testing.T) {
 			"reserved resources from the environment", "[policy]\nrequests = \"ignore\"\nsystemReserved = [\"cpu=500m\"]\n",
 			map[string]string{"PODSTEAD_POLICY_REQUESTS": "enforce", "PODSTEAD_POLICY_SYSTEM_RESERVED": "ephemeral-storage=1Gi"},
 			admission.Policy{
-				PodSecurity: admission.Privileged, HostPaths: []string{"/"},
+				PodSecurity: admission.Privileged, HostPaths: []string{"/"}, Devices: []string{"/dev"},
 				SystemReserved: spec.ResourceList{"ephemeral-storage": resource.MustParse("1Gi")},
 			},
 		},

@@ -143,6 +143,8 @@ func podSettings() []Setting {
 		reloads(supported("policy.podSecurity", "privileged", "Pod Security Standard that pods must meet: "+strings.Join(levels, ", "),
 			oneOf(levels...))),
 		supported("policy.hostPaths", "/", "directories allowed for hostPath volumes, comma-separated; empty for none", each(absolutePath)),
+		reloads(supported("policy.devices", "/dev",
+			"device nodes, and directories of them, allowed for devices of containers, comma-separated; empty for none", each(absolutePath))),
 		reloads(supported("policy.allowedUnsafeSysctls", "",
 			"unsafe sysctls or sysctl patterns that pods may set, comma-separated, such as net.core.*",
 			each(admission.CheckSysctlPattern))),

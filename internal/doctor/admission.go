@@ -87,8 +87,8 @@ func admissionPolicy(ctx context.Context, c *config.Config, daemon *client.Clien
 
 // samePolicy treats nil and empty lists as equal: JSON does not keep the difference.
 func samePolicy(a, b api.Policy) bool {
-	return a.PodSecurity == b.PodSecurity && slices.Equal(a.HostPaths, b.HostPaths) && slices.Equal(a.UnsafeSysctls, b.UnsafeSysctls) &&
-		a.IgnoreRequests == b.IgnoreRequests &&
+	return a.PodSecurity == b.PodSecurity && slices.Equal(a.HostPaths, b.HostPaths) &&
+		slices.Equal(a.Devices, b.Devices) && slices.Equal(a.UnsafeSysctls, b.UnsafeSysctls) && a.IgnoreRequests == b.IgnoreRequests &&
 		maps.EqualFunc(a.SystemReserved, b.SystemReserved, func(a, b spec.Quantity) bool { return a.Cmp(b) == 0 })
 }
 
@@ -104,7 +104,14 @@ func describePolicy(p api.Policy) string {
 	if len(p.UnsafeSysctls) > 0 {
 		sysctls = strings.Join(p.UnsafeSysctls, ", ")
 	}
-	text := fmt.Sprintf("pod security %s; host paths %s; unsafe sysctls %s", p.PodSecurity, paths, sysctls)
+	devices := "none"
+	switch {
+	case slices.Contains(p.Devices, "/dev"), slices.Contains(p.Devices, "/"):
+		devices = "all"
+	case len(p.Devices) > 0:
+		devices = strings.Join(p.Devices, ", ")
+	}
+	text := fmt.Sprintf("pod security %s; host paths %s; devices %s; unsafe sysctls %s", p.PodSecurity, paths, devices, sysctls)
 	if p.IgnoreRequests {
 		text += "; requests ignored"
 	}

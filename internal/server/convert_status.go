@@ -91,8 +91,8 @@ func refusalOf(r *lifecycle.Refusal) api.Refusal {
 // PolicyOf converts the configuration of admission, for the daemon. The protected directories are not part of the API.
 func PolicyOf(p *admission.Policy) *api.Policy {
 	return &api.Policy{
-		PodSecurity: string(p.PodSecurity), HostPaths: p.HostPaths, UnsafeSysctls: p.UnsafeSysctls, IgnoreRequests: p.IgnoreRequests,
-		SystemReserved: maps.Clone(p.SystemReserved),
+		PodSecurity: string(p.PodSecurity), HostPaths: p.HostPaths, Devices: p.Devices, UnsafeSysctls: p.UnsafeSysctls,
+		IgnoreRequests: p.IgnoreRequests, SystemReserved: maps.Clone(p.SystemReserved),
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -110,9 +111,14 @@ func (p peer) checkPaths(pod *spec.Pod) error {
 			errs = append(errs, fmt.Errorf("volumes[%d].hostPath.path: %q: %w", i, v.Path, err))
 		}
 	}
+	for field, d := range devicesOf(pod) {
+		if err := deviceAccess(d); err != nil {
+			errs = append(errs, fmt.Errorf("%s.path: %q: %w", field, d.Path, err))
+		}
+	}
 	if len(errs) > 0 {
 		e := failure(http.StatusForbidden, "uid %d has no access to files of the pod: %v", p.uid, errors.Join(errs...))
-		e.Hint = "host paths require read and write access, or read access to a file that is mounted with readOnly; root has all"
+		e.Hint = "host paths and devices require read and write access, or read access with readOnly or permissions = \"r\"; root has all"
 		return e
 	}
 	return nil
@@ -142,6 +148,9 @@ func hostFiles(pod *spec.Pod) []string {
 			fields = append(fields, fmt.Sprintf("volumes[%d].hostPath", i))
 		}
 	}
+	for field := range devicesOf(pod) {
+		fields = append(fields, field)
+	}
 	for i := range pod.ConfigMaps {
 		if pod.ConfigMaps[i].EnvFile != "" {
 			fields = append(fields, fmt.Sprintf("configMaps[%d].envFile", i))
@@ -153,6 +162,51 @@ func hostFiles(pod *spec.Pod) []string {
 		}
 	}
 	return fields
+}
+
+// devicesOf returns the devices of a pod, with their fields.
+func devicesOf(pod *spec.Pod) iter.Seq2[string, *spec.Device] {
+	return func(yield func(string, *spec.Device) bool) {
+		for i, containers := range [][]spec.Container{pod.InitContainers, pod.Containers} {
+			for j := range containers {
+				for k := range containers[j].Devices {
+					field := fmt.Sprintf("%s[%d].devices[%d]", [...]string{"initContainers", "containers"}[i], j, k)
+					if !yield(field, &containers[j].Devices[k]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// deviceAccess requires access to a device that exists, at a path that other users cannot change: the daemon opens it as root, at every
+// start of the container. A directory of devices gives access to those that are plugged in later.
+func deviceAccess(d *spec.Device) error {
+	real, err := filepath.EvalSymlinks(d.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: only root can use a device that does not exist yet", fs.ErrPermission)
+	}
+	if err != nil {
+		return err
+	}
+	for _, path := range []string{filepath.Clean(d.Path), real} {
+		if !strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/dev/shm/") || strings.HasPrefix(path, "/dev/mqueue/") {
+			return fmt.Errorf("%w: only root can use devices outside of /dev", fs.ErrPermission)
+		}
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return fmt.Errorf("%w: only root can use a directory of devices", fs.ErrPermission)
+	}
+	mode := uint32(unix.R_OK | unix.W_OK)
+	if !strings.Contains(d.Access(), "w") {
+		mode = unix.R_OK
+	}
+	return access(real, mode)
 }
 
 // readOnly reports whether all mounts of a volume are read-only.

@@ -120,7 +120,7 @@ func shortenName(name string, width int) string {
 var problems = map[string]bool{
 	"Error": true, "Failed": true, "CrashLoopBackOff": true, "ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true,
 	"ErrImageNeverPull": true, "CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true,
-	"StartError":         true,
+	"StartError": true, "DeviceMissing": true, "DeviceForbidden": true,
 	"PostStartHookError": true, "OOMKilled": true, "DeadlineExceeded": true, "Evicted": true, "ContainerCannotRun": true, "Unknown": true,
 	"InvalidFile": true, "Rejected": true, "PodSecurity": true, "HostPathForbidden": true, "SysctlForbidden": true, "NodePorts": true,
 	"OutOfcpu": true, "OutOfmemory": true, "OutOfephemeral-storage": true, "VolumeTerminating": true, "WaitForCycle": true,

@@ -88,6 +88,10 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	if err := s.completeSecurity(&in); err != nil {
 		return nil, err
 	}
+	var err error
+	if in.Granted, err = grantedDevices(ctx, in.Container); err != nil {
+		return nil, err
+	}
 	d, err := s.config.Volumes.Downward(uid, in.Pod, s.config.Network.IPs(uid))
 	if err != nil {
 		return nil, err

@@ -72,6 +72,7 @@ func (r *rootless) container(at string, last int64, c *spec.Container) {
 		r.mapped(at+"securityContext.runAsUser", s.RunAsUser, last)
 		r.mapped(at+"securityContext.runAsGroup", s.RunAsGroup, last)
 	}
+	r.deny(len(c.Devices) > 0, at+"devices", "without root, containers get no devices of the host", systemDaemon)
 	r.deny(c.TargetContainerName != "", at+"targetContainerName",
 		"without root, a container has no cgroup, and its processes could outlive it in the PID namespace of the target",
 		"use podstead exec POD -- COMMAND, or debug without a target")

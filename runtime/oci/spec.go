@@ -48,6 +48,8 @@ type Input struct {
 	// Seccomp is the profile named by [LocalhostSeccomp]. Devices are the host's devices for privileged containers.
 	Seccomp Profile
 	Devices []specs.LinuxDevice
+	// Granted are the devices that the container names.
+	Granted []Device
 	// Only64 is true if the image has no 32-bit programs. The default seccomp profile then has no other architecture than the host's,
 	// unless volumes can contain such programs.
 	Only64 bool
@@ -83,6 +85,7 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	if err := secure(s, &in); err != nil {
 		return nil, err
 	}
+	addDevices(s, &in)
 	return s, nil
 }
 

@@ -120,6 +120,7 @@ var rows = []Row{
 	},
 	{Field: "containers[].resources", Effect: RestartPod, Why: "The limits and the QoS class of the pod's cgroup follow from it."},
 	{Field: "containers[].volumeMounts", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].devices", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].livenessProbe", Effect: InPlace, Why: "The probe restarts."},
 	{Field: "containers[].readinessProbe", Effect: InPlace, Why: "The probe restarts."},
 	{Field: "containers[].startupProbe", Effect: InPlace, Why: "The probe restarts, unless it has succeeded."},

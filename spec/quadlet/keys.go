@@ -91,7 +91,7 @@ func containerRows() []row {
 		{key: "Pull", verdict: taken, text: "imagePullPolicy", take: takePull},
 		{key: "AddCapability", verdict: taken, text: "securityContext.capabilities.add", take: takeCapabilities},
 		{key: "DropCapability", verdict: taken, text: "securityContext.capabilities.drop", take: takeCapabilities},
-		{key: "AddDevice", verdict: lost, text: noLimit, hint: "run the container privileged, which gives it all devices"},
+		{key: "AddDevice", verdict: taken, text: "devices", take: takeDevice},
 		{key: "Annotation", verdict: taken, text: "annotations", take: takeAnnotations},
 		{key: "AppArmor", verdict: taken, text: "securityContext.appArmorProfile", take: takeAppArmor},
 		{

@@ -364,3 +364,31 @@ func takeSecret(c *converter, x *scope, list []entry) {
 		x.member.mount(x.pod, v, spec.VolumeMount{MountPath: path.Clean(target), SubPath: key, ReadOnly: true})
 	}
 }
+
+// takeDevice reads [-]PATH[:PATH-IN-CONTAINER[:PERMISSIONS]], as podman run --device. A device with a hyphen is optional.
+func takeDevice(c *converter, x *scope, list []entry) {
+	c.allWords(x, list, func(e entry, word string) {
+		text, optional := strings.CutPrefix(word, "-")
+		parts := strings.Split(text, ":")
+		d := spec.Device{Path: parts[0], Optional: optional}
+		if len(parts) == 2 && !strings.HasPrefix(parts[1], "/") {
+			parts = []string{parts[0], "", parts[1]}
+		}
+		if len(parts) > 1 && parts[1] != parts[0] {
+			d.ContainerPath = parts[1]
+		}
+		if len(parts) > 2 && parts[2] != d.Access() {
+			d.Permissions = parts[2]
+		}
+		switch {
+		case len(parts) > 3:
+			c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": must be PATH[:PATH[:PERMISSIONS]]", "")
+		case !path.IsAbs(d.Path):
+			c.lose(e, "devices have a path", "name the nodes of the device")
+		case !strings.HasPrefix(d.InContainer(), "/dev/"):
+			c.lose(e, "the path of a device in the container is below /dev", "write another path")
+		default:
+			x.member.Devices = append(x.member.Devices, d)
+		}
+	})
+}

@@ -39,6 +39,9 @@ type Policy struct {
 	// HostPaths are the absolute paths of the directories that hostPath volumes may use, including what is below them.
 	// Nil: all directories; empty: none.
 	HostPaths []string `json:"hostPaths"`
+	// Devices are the absolute paths of the device nodes and directories that devices of containers may name, including what is below
+	// them. Nil: all; empty: none.
+	Devices []string `json:"devices"`
 	// Protected are the absolute paths of the daemon's directories and of its socket. Only privileged containers can mount a
 	// hostPath volume that contains one or is below one, at every level.
 	Protected []string `json:"-"`
@@ -57,6 +60,7 @@ func (p Policy) Check(pod *spec.Pod) []lifecycle.Refusal {
 	r := &review{pod: pod}
 	r.podSecurity(p.PodSecurity)
 	r.hostPaths(p.HostPaths)
+	r.devices(p.Devices)
 	r.protected(p.Protected)
 	r.sysctls(p.UnsafeSysctls)
 	return r.refusals
@@ -113,6 +117,30 @@ func (r *review) hostPaths(allowed []string) {
 			Hint:    "use a persistentVolumeClaim, or add the directory to hostPaths in [policy] of podstead.toml and restart the daemon",
 		})
 	}
+}
+
+// devices checks the paths of devices as they are written. Directories of device nodes belong to root, and so do the links in them.
+func (r *review) devices(allowed []string) {
+	if allowed == nil {
+		return
+	}
+	r.containers(func(at string, c *spec.Container, _ *spec.SecurityContext) {
+		for i := range c.Devices {
+			d := &c.Devices[i]
+			if slices.ContainsFunc(allowed, func(dir string) bool { return below(d.Path, dir) }) {
+				continue
+			}
+			requirement := "devices are forbidden on this host"
+			if len(allowed) > 0 {
+				requirement = "must be, or be in, one that is allowed on this host: " + strings.Join(allowed, ", ")
+			}
+			r.refusals = append(r.refusals, lifecycle.Refusal{
+				Reason: lifecycle.ReasonDeviceForbidden, Field: fmt.Sprintf("%sdevices[%d].path", at, i),
+				Message: fmt.Sprintf("%q: %s", d.Path, requirement),
+				Hint:    "add the path to devices in [policy] of podstead.toml and restart the daemon",
+			})
+		}
+	})
 }
 
 // below reports whether the absolute path name is dir or below it. It compares the text and does not follow links.

@@ -75,6 +75,10 @@ func TestControls(t *testing.T) {
 			p.Volumes = append(p.Volumes, spec.Volume{Name: "h", HostPath: &spec.HostPathVolume{Path: "/srv"}})
 		}, `volumes[1].hostPath: "/srv": hostPath volumes are forbidden`},
 		{
+			"Devices", Baseline, func(_ *spec.Pod, c *spec.Container) { c.Devices = []spec.Device{{Path: "/dev/ttyUSB0"}} },
+			`containers[0].devices[0]: "/dev/ttyUSB0": devices are forbidden`,
+		},
+		{
 			"Host Ports", Baseline, func(_ *spec.Pod, c *spec.Container) { c.Ports[0].HostPort = 8080 },
 			`containers[0].ports[0].hostPort: 8080: must be 0 or unset`,
 		},
@@ -269,6 +273,35 @@ func TestHostPaths(t *testing.T) {
 		}
 		for _, r := range got {
 			if r.Reason != lifecycle.ReasonHostPathForbidden || r.Field != "volumes[1].hostPath.path" || r.Hint == "" ||
+				!strings.Contains(r.Message, strings.Join(test.allowed, ", ")) {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+}
+
+func TestDevices(t *testing.T) {
+	for _, test := range []struct {
+		path    string
+		allowed []string
+		ok      bool
+	}{
+		{"/dev/sda", nil, true},
+		{"/dev/sda", []string{}, false},
+		{"/dev/sda", []string{"/dev"}, true},
+		{"/dev/ttyUSB0", []string{"/dev/serial", "/dev/ttyUSB0"}, true},
+		{"/dev/serial/by-id/x", []string{"/dev/serial"}, true},
+		{"/dev/ttyUSB01", []string{"/dev/ttyUSB0"}, false},
+		{"/dev/serial/../sda", []string{"/dev/serial"}, false},
+	} {
+		pod := &spec.Pod{InitContainers: []spec.Container{{Devices: []spec.Device{{Path: "/dev/serial/a"}, {Path: test.path}}}}}
+		got := Policy{Devices: test.allowed}.Check(pod)
+		got = slices.DeleteFunc(got, func(r lifecycle.Refusal) bool { return r.Field == "initContainers[0].devices[0].path" })
+		if (len(got) == 0) != test.ok {
+			t.Errorf("%s below %q: %v", test.path, test.allowed, got)
+		}
+		for _, r := range got {
+			if r.Reason != lifecycle.ReasonDeviceForbidden || r.Field != "initContainers[0].devices[1].path" || r.Hint == "" ||
 				!strings.Contains(r.Message, strings.Join(test.allowed, ", ")) {
 				t.Errorf("%+v", r)
 			}

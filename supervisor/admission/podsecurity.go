@@ -39,12 +39,15 @@ var controls = []control{
 	{"Running as Non-root user", nil, (*check).nonRootUser},
 }
 
+// own are controls of fields that Pods of Kubernetes do not have.
+var own = []control{{"Devices", (*check).devices, nil}}
+
 // podSecurity checks the pod against a level.
 func (r *review) podSecurity(level Level) {
 	if level != Baseline && level != Restricted {
 		return
 	}
-	for _, control := range controls {
+	for _, control := range slices.Concat(controls, own) {
 		control.run(r, level)
 	}
 }
@@ -81,11 +84,11 @@ func (c *check) deny(field, value, requirement string) {
 }
 
 // containers calls do for every container, with its field path and its security context, which is never nil.
-func (c *check) containers(do func(at string, container *spec.Container, s *spec.SecurityContext)) {
+func (r *review) containers(do func(at string, container *spec.Container, s *spec.SecurityContext)) {
 	for _, list := range []struct {
 		name       string
 		containers []spec.Container
-	}{{"initContainers[", c.pod.InitContainers}, {"containers[", c.pod.Containers}, {ephemeral, c.pod.EphemeralContainers}} {
+	}{{"initContainers[", r.pod.InitContainers}, {"containers[", r.pod.Containers}, {ephemeral, r.pod.EphemeralContainers}} {
 		for i := range list.containers {
 			container := &list.containers[i]
 			do(list.name+strconv.Itoa(i)+"].", container, cmp.Or(container.SecurityContext, &spec.SecurityContext{}))
@@ -157,6 +160,14 @@ func (c *check) hostPathVolumes() {
 			c.deny(fmt.Sprintf("volumes[%d].hostPath", i), strconv.Quote(v.Path), "hostPath volumes are forbidden")
 		}
 	}
+}
+
+func (c *check) devices() {
+	c.containers(func(at string, container *spec.Container, _ *spec.SecurityContext) {
+		for i := range container.Devices {
+			c.deny(fmt.Sprintf("%sdevices[%d]", at, i), strconv.Quote(container.Devices[i].Path), "devices are forbidden")
+		}
+	})
 }
 
 func (c *check) hostPorts() {

@@ -82,7 +82,7 @@ func (f *Facts) holdsEscalation(c *spec.Container, init bool) bool {
 	switch {
 	case h.Pull.For > a.N() && h.Pull.Done.IsZero():
 		return true // the image is being pulled, or cannot be pulled
-	case !a.CreateFailed.IsZero() && a.Exit.Reason == ReasonCreateConfigError:
+	case !a.CreateFailed.IsZero() && (a.Exit.Reason == ReasonCreateConfigError || a.Exit.Reason == ReasonDeviceMissing):
 		return true
 	case !a.running():
 		return false

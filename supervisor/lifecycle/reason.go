@@ -22,6 +22,8 @@ const (
 	ReasonCreateConfigError    Reason = "CreateContainerConfigError"
 	ReasonRunContainerError    Reason = "RunContainerError"
 	ReasonPostStartHookError   Reason = "PostStartHookError"
+	// ReasonDeviceMissing means that a device of the host, which the container uses, does not exist.
+	ReasonDeviceMissing Reason = "DeviceMissing"
 )
 
 // Reasons of a failed sandbox start.
@@ -109,6 +111,8 @@ const (
 	ReasonPodSecurity Reason = "PodSecurity"
 	// ReasonHostPathForbidden means that a hostPath volume is outside of the allowed directories.
 	ReasonHostPathForbidden Reason = "HostPathForbidden"
+	// ReasonDeviceForbidden means that a device is outside of the allowed paths.
+	ReasonDeviceForbidden Reason = "DeviceForbidden"
 	// ReasonSysctlForbidden means that a sysctl is neither safe nor allowed (the kubelet's reason).
 	ReasonSysctlForbidden Reason = "SysctlForbidden"
 	// ReasonAppArmor means that the pod sets an AppArmor profile and the host has no AppArmor (the kubelet's reason).

@@ -85,6 +85,10 @@ func TestConfusedDeputy(t *testing.T) {
 				"path = %q }\n",
 				path)
 	}
+	device := func(path string) string {
+		return play("c", "try", "wait 1ms") + fmt.Sprintf("devices = [{ path = %q, containerPath = \"/dev/device\" }]\n", path)
+	}
+	f.Check(os.Symlink("/dev/null", filepath.Join(f.Dir, "own", "device")))
 	for _, test := range []struct {
 		name, text string
 		refused    bool
@@ -102,6 +106,11 @@ func TestConfusedDeputy(t *testing.T) {
 		{"known-path", fmt.Sprintf("waitFor = [%q]\n", "path:"+ownFile) + play("c", "try"), false},
 		{"listed-volume", volume("/etc"), true},
 		{"new-volume", volume(filepath.Join(f.Dir, "rooted", "new")), true},
+		{"device", device("/dev/null"), false},
+		{"root-device", device("/dev/loop-control"), true},
+		{"later-device", device("/dev/none"), true},
+		{"directory-of-devices", device("/dev/net"), true},
+		{"own-link-to-device", device(filepath.Join(f.Dir, "own", "device")), true},
 	} {
 		if test.name == "root-archive" {
 			f.Check(os.Chmod(archive, 0o600))

@@ -53,6 +53,10 @@ func daemonRows() []Row {
 			"can: equivalent to root", "TestConfusedDeputy",
 		},
 		{
+			"as that user: get a device of the host that it cannot open, by a link, or when it is plugged in later", "cannot",
+			"can: equivalent to root", "can: equivalent to root", "TestConfusedDeputy",
+		},
+		{
 			"exhaust the memory of the host by a defect of the daemon", "the daemon has a cgroup with the limit `engine.memoryLimit`",
 			"no limit", "no limit", "TestDaemonMemoryLimit",
 		},

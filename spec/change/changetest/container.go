@@ -83,6 +83,21 @@ func containerTemplates() []template {
 		{field: c + "stdinOnce", app: "stdin = true\nstdinOnce = %s", before: "false", after: "true", effect: restart},
 		{field: c + "tty", app: "tty = %s", before: "false", after: "true", effect: restart},
 	}
+	for _, d := range []template{
+		{field: "path", app: `devices = [{ path = %s, containerPath = "/dev/a" }]`, before: `"/dev/null"`, after: `"/dev/zero"`},
+		{field: "containerPath", app: `devices = [{ path = "/dev/null", containerPath = %s }]`, before: `"/dev/a"`, after: `"/dev/b"`},
+		{
+			field: "permissions", app: `devices = [{ path = "/dev/null", containerPath = "/dev/a", permissions = %s }]`,
+			before: `"r"`, after: `"rw"`,
+		},
+		{
+			field: "optional", app: `devices = [{ path = "/dev/null", containerPath = "/dev/a", optional = %s }]`,
+			before: "false", after: "true",
+		},
+	} {
+		d.field, d.effect = c+"devices[]."+d.field, restart
+		list = append(list, d)
+	}
 	for _, b := range backoffs {
 		list = append(list,
 			template{

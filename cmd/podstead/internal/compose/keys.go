@@ -47,7 +47,7 @@ func find(path string) (*Key, bool) {
 var sorted = slices.SortedFunc(slices.Values(Keys), func(a, b Key) int { return strings.Compare(a.Path, b.Path) })
 
 const (
-	noDevices  = "a pod has no devices of the host"
+	noDevices  = "a container has devices that have a path, by its `devices`"
 	noSwarm    = "it is for Swarm"
 	noWindows  = "it is for Windows"
 	oneNetwork = "all pods share one network"
@@ -135,7 +135,10 @@ var Keys = []Key{
 	{Path: "services.deploy.update_config", Verdict: Dropped, Note: noSwarm, Whole: true},
 	{Path: "services.develop", Verdict: Dropped, Note: "files are not watched", Whole: true},
 	{Path: "services.device_cgroup_rules", Verdict: Lost, Note: noDevices},
-	{Path: "services.devices", Verdict: Lost, Note: noDevices, Whole: true},
+	{Path: "services.devices", Verdict: Taken, Note: "`devices`, with a target below `/dev`"},
+	{Path: "services.devices.permissions", Verdict: Taken, Note: "`permissions`"},
+	{Path: "services.devices.source", Verdict: Taken, Note: "`path`; names of the Container Device Interface are lost"},
+	{Path: "services.devices.target", Verdict: Taken, Note: "`containerPath`"},
 	{Path: "services.dns", Verdict: Taken, Note: "`dnsConfig.nameservers` with `dnsPolicy = \"None\"`"},
 	{Path: "services.dns_opt", Verdict: Taken, Note: "`dnsConfig.options`"},
 	{Path: "services.dns_search", Verdict: Taken, Note: "`dnsConfig.searches`"},

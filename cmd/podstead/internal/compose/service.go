@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -92,6 +93,30 @@ func (c *converter) restartPolicy(name string) spec.RestartPolicy {
 	return spec.RestartAlways
 }
 
+// devices converts the devices of a container.
+func (c *converter) devices(path []string, list []types.DeviceMapping) []spec.Device {
+	var devices []spec.Device
+	for i, m := range list {
+		at := append(slices.Clone(path), strconv.Itoa(i))
+		d := spec.Device{Path: m.Source}
+		if m.Target != m.Source {
+			d.ContainerPath = m.Target
+		}
+		if m.Permissions != d.Access() {
+			d.Permissions = m.Permissions
+		}
+		switch {
+		case !filepath.IsAbs(m.Source):
+			c.lose(at, noDevices, "name the nodes of the device")
+		case !strings.HasPrefix(d.InContainer(), "/dev/"):
+			c.lose(at, "the path of a device in the container is below /dev", "set another target")
+		default:
+			devices = append(devices, d)
+		}
+	}
+	return devices
+}
+
 // container converts what services and their hooks have in common.
 func (c *converter) container(w *pod, path []string, name string, s *types.ContainerSpec) spec.Container {
 	at := func(key string) []string { return append(slices.Clone(path), key) }
@@ -105,6 +130,7 @@ func (c *converter) container(w *pod, path []string, name string, s *types.Conta
 	if s.Command != nil && len(s.Command) == 0 && len(s.Entrypoint) == 0 {
 		c.lose(at("command"), "the command of an image cannot be removed", "set the entrypoint to the program")
 	}
+	container.Devices = c.devices(at("devices"), s.Devices)
 	for _, key := range sortedKeys(s.Environment) {
 		if v := s.Environment[key]; v != nil {
 			container.Env = append(container.Env, spec.EnvVar{Name: key, Value: escape(*v)})

@@ -115,7 +115,7 @@ func (g *Goal) judge(change *api.PodChange, reconnected bool) (bool, error) {
 // cannotStart are the reasons of containers whose start has failed. The daemon tries it again.
 var cannotStart = []api.Reason{
 	api.ReasonErrImagePull, api.ReasonImagePullBackOff, api.ReasonErrImageNeverPull, api.ReasonInvalidImageName,
-	api.ReasonCreateContainerError, api.ReasonCreateConfigError, api.ReasonRunContainerError,
+	api.ReasonCreateContainerError, api.ReasonCreateConfigError, api.ReasonDeviceMissing, api.ReasonRunContainerError,
 }
 
 // started reports whether all containers of a pod have started since the request, or the pod has terminated. The error is that of a

@@ -1,0 +1,123 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	containerdoci "github.com/containerd/containerd/v2/pkg/oci"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// maxDevices is the number of device nodes of a directory. /dev/bus/usb of a large host has some hundreds.
+const maxDevices = 1024
+
+// grantedDevices returns the devices of the host that the container names. It waits for none: the failure of one that does not exist is
+// [lifecycle.ReasonDeviceMissing], and the container is created later.
+func grantedDevices(ctx context.Context, c *spec.Container) ([]oci.Device, error) {
+	var all []oci.Device
+	for i := range c.Devices {
+		d := &c.Devices[i]
+		nodes, err := deviceNodes(filepath.Clean(d.Path), d.InContainer())
+		switch {
+		case err == nil && len(nodes) == 0:
+			err = engine.Refused(ctx, lifecycle.ReasonDeviceMissing, fmt.Errorf("device %s: the directory has no device", d.Path))
+		case errors.Is(err, fs.ErrNotExist):
+			err = engine.Refused(ctx, lifecycle.ReasonDeviceMissing, fmt.Errorf("device %s does not exist", d.Path))
+		}
+		if f, ok := errors.AsType[lifecycle.Failure](err); ok && f.Reason == lifecycle.ReasonDeviceMissing && d.Optional {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range nodes {
+			n.Access = d.Access()
+			all = append(all, n)
+		}
+	}
+	return all, nil
+}
+
+// deviceNodes returns the device nodes at or below a path of the host, whose links it resolves, with their paths in the container. In a
+// directory, what is neither a node, a link to one, nor a directory is left out.
+func deviceNodes(path, inContainer string) ([]oci.Device, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, deviceError(path, err)
+	}
+	if !info.IsDir() {
+		n, err := deviceNode(path, inContainer)
+		if errors.Is(err, containerdoci.ErrNotADevice) {
+			return nil, fmt.Errorf("device %s: must be a device node, or a directory with some", path)
+		}
+		if err != nil {
+			return nil, deviceError(path, err)
+		}
+		return []oci.Device{n}, nil
+	}
+	root, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return nil, deviceError(path, err)
+	}
+	var nodes []oci.Device
+	err = filepath.WalkDir(root, func(p string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if p != root && slices.Contains(noDevices, entry.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		n, err := deviceNode(p, filepath.Join(inContainer, p[len(root):]))
+		switch {
+		case errors.Is(err, containerdoci.ErrNotADevice), errors.Is(err, fs.ErrNotExist): // a file, or a node that is gone by now
+			return nil
+		case err != nil:
+			return err
+		case len(nodes) == maxDevices:
+			return fmt.Errorf("more than %d devices", maxDevices)
+		}
+		nodes = append(nodes, n)
+		return nil
+	})
+	if err != nil {
+		return nil, deviceError(path, err)
+	}
+	return nodes, nil
+}
+
+// noDevices are directories in /dev with what belongs to the host's own processes.
+var noDevices = []string{"fd", "mqueue", "pts", "shm"}
+
+// deviceNode returns the device node to which a path leads.
+func deviceNode(path, inContainer string) (oci.Device, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return oci.Device{}, err
+	}
+	n, err := containerdoci.DeviceFromPath(real)
+	if err != nil {
+		return oci.Device{}, err
+	}
+	n.Path = inContainer
+	return oci.Device{LinuxDevice: *n, Source: real}, nil
+}
+
+func deviceError(path string, err error) error {
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTDIR) {
+		err = fs.ErrNotExist
+	}
+	return fmt.Errorf("device %s: %w", path, err)
+}

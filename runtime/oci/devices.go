@@ -1,0 +1,37 @@
+package oci
+
+import (
+	"slices"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// Device is a device of the host for a container, with its path in the container.
+type Device struct {
+	specs.LinuxDevice
+	Source string // the path of its node on the host
+	Access string // what the container may do: some of rwm
+}
+
+// addDevices gives a container the devices that it names. A privileged container has all devices of the host: it gets those that have
+// another path there.
+func addDevices(s *specs.Spec, in *Input) {
+	for i := range in.Granted {
+		d := &in.Granted[i]
+		if slices.ContainsFunc(s.Linux.Devices, func(has specs.LinuxDevice) bool { return has.Path == d.Path }) {
+			continue
+		}
+		if in.User != "" { // OCI runtimes cannot make nodes in a user namespace: they mount the node of the same path of the host
+			s.Mounts = append(s.Mounts, specs.Mount{
+				Destination: d.Path, Type: "bind", Source: d.Source, Options: []string{"bind", "rprivate", "nosuid", "noexec"},
+			})
+		} else {
+			s.Linux.Devices = append(s.Linux.Devices, d.LinuxDevice)
+		}
+		if !Privileged(in.Container) {
+			s.Linux.Resources.Devices = append(s.Linux.Resources.Devices, specs.LinuxDeviceCgroup{
+				Allow: true, Type: d.Type, Major: &d.Major, Minor: &d.Minor, Access: d.Access,
+			})
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package spec
+
+import (
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Device gives a container a device of the host, or those in a directory. The container is created when it exists, also after a restart:
+// a device that was plugged in again is there with its new number.
+type Device struct {
+	// Absolute path on the host: a device node, a directory with some, or a symbolic link, such as one in `/dev/serial/by-id`. Required.
+	Path string `json:"path"`
+	// Absolute path in the container, in `/dev`, unique in the container. Default: `path`.
+	ContainerPath string `json:"containerPath,omitempty"`
+	// What the container may do: `r` to read, `w` to write, `m` to create nodes of the device. Default: `rwm`.
+	Permissions string `json:"permissions,omitempty"`
+	// Start the container without the device if it does not exist. Default: false: the container waits for it.
+	Optional bool `json:"optional,omitempty"`
+}
+
+// InContainer returns the absolute path of the device in the container.
+func (d *Device) InContainer() string {
+	if d.ContainerPath != "" {
+		return path.Clean(d.ContainerPath)
+	}
+	return path.Clean(d.Path)
+}
+
+// Access returns the permissions of the container in the order rwm.
+func (d *Device) Access() string {
+	if d.Permissions == "" {
+		return "rwm"
+	}
+	return d.Permissions
+}
+
+// dockerDevice matches HOST:CONTAINER[:PERMISSIONS] and HOST:PERMISSIONS, the notation of Docker. Names of devices have colons, too.
+var dockerDevice = regexp.MustCompile(`^(/[^"]*?)(?::(/[^:"]*))?(?::([rwm]+))?$`)
+
+// devices expands the elements of devices that are strings: paths.
+func (x *expander) devices(list *node) {
+	for _, n := range items(list) {
+		if n.kind != kindString {
+			continue
+		}
+		text, _ := n.value.(string)
+		if m := dockerDevice.FindStringSubmatch(text); m != nil && m[1] != text {
+			fields := "path = " + strconv.Quote(m[1])
+			for i, name := range []string{"containerPath", "permissions"} {
+				if m[i+2] != "" {
+					fields += ", " + name + " = " + strconv.Quote(m[i+2])
+				}
+			}
+			x.fail(n, "Invalid value: "+quote(text)+": must be a path", "write { "+fields+" }")
+			continue
+		}
+		n.toTable()
+		n.putPairs([]pair{{"path", text}})
+	}
+}
+
+func (v *validator) devices(c *Container) {
+	paths := unique{}
+	for i := range c.Devices {
+		d := &c.Devices[i]
+		v.required(d, "path", d.Path == "")
+		if d.Path == "" {
+			continue
+		}
+		if !path.IsAbs(d.Path) {
+			v.badHint(&d.Path, devicePathHint(d.Path), "Invalid value: %s: must be an absolute path", quote(d.Path))
+			continue
+		}
+		v.permissions(&d.Permissions)
+		field := &d.ContainerPath
+		if d.ContainerPath == "" {
+			field = &d.Path
+		}
+		switch at := d.InContainer(); {
+		case !strings.HasPrefix(at, "/dev/"):
+			v.badHint(field, "set "+v.format.word("containerPath", "/dev/"+path.Base(at)),
+				"Invalid value: %s: must be below /dev in the container", quote(*field))
+		case paths.seen(at):
+			v.duplicate(field, *field)
+		default:
+			v.outsideKernel(field)
+			v.besideMounts(c, field, at)
+		}
+	}
+}
+
+// devicePathHint tells how to write the short form of other programs; it may be empty.
+func devicePathHint(text string) string {
+	if strings.Contains(text, "=") && strings.Contains(text, "/") {
+		return "devices of the Container Device Interface are not supported: name their nodes"
+	}
+	return ""
+}
+
+// permissions checks the permissions of a device.
+func (v *validator) permissions(field *string) {
+	seen := ""
+	for _, c := range *field {
+		if !strings.ContainsRune("rwm", c) || strings.ContainsRune(seen, c) {
+			v.invalid(field, *field, `must be one or more of the letters r, w and m, such as "rw"`)
+			return
+		}
+		seen += string(c)
+	}
+}
+
+// besideMounts reports a device in a volume: its node would be created in the volume.
+func (v *validator) besideMounts(c *Container, field *string, at string) {
+	for i := range c.VolumeMounts {
+		if m := path.Join("/", c.VolumeMounts[i].MountPath); atOrBelow(at, m) || atOrBelow(m, at) {
+			v.bad(field, "Forbidden: %s is where the volume %s is mounted", quote(at), quote(c.VolumeMounts[i].Name))
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package spec
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDevices(t *testing.T) {
+	const dev = `devices = [
+	"/dev/ttyUSB0", "/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0-port0",
+	{ path = "/srv/gps", containerPath = "/dev/gps", permissions = "rw", optional = true },
+]
+`
+	pod, problems := Parse("web.toml", []byte(appHead+dev))
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	if diff := cmp.Diff([]Device{
+		{Path: "/dev/ttyUSB0"}, {Path: "/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0-port0"},
+		{Path: "/srv/gps", ContainerPath: "/dev/gps", Permissions: "rw", Optional: true},
+	}, pod.Containers[0].Devices); diff != "" {
+		t.Error(diff)
+	}
+	if d := pod.Containers[0].Devices; d[0].InContainer() != "/dev/ttyUSB0" || d[0].Access() != "rwm" || d[2].InContainer() != "/dev/gps" ||
+		d[2].Access() != "rw" {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestBadDevices(t *testing.T) {
+	for _, test := range []struct{ file, path, message, hint string }{
+		{`devices = ["/dev/a:/dev/b:r"]`, "devices[0]", `must be a path`, `write { path = "/dev/a", containerPath = "/dev/b", permissions = "r" }`},
+		{`devices = ["/dev/a:rw"]`, "devices[0]", `must be a path`, `write { path = "/dev/a", permissions = "rw" }`},
+		{`devices = ["/dev/a:/dev/a"]`, "devices[0]", `must be a path`, `write { path = "/dev/a", containerPath = "/dev/a" }`},
+		{`devices = ["vendor.com/class=name"]`, "devices[0]", `must be an absolute path`, "Container Device Interface"},
+		{`devices = ["ttyUSB0"]`, "devices[0]", `"ttyUSB0": must be an absolute path`, ""},
+		{`devices = [{}]`, "devices[0].path", "Required", ""},
+		{`devices = ["/srv/gps"]`, "devices[0]", "must be below /dev in the container", `set containerPath = "/dev/gps"`},
+		{`devices = ["/dev"]`, "devices[0]", "must be below /dev in the container", ""},
+		{`devices = ["/dev/../srv/gps"]`, "devices[0]", "must be below /dev in the container", ""},
+		{`devices = ["/dev/null"]`, "devices[0]", "/dev/null is set up by the OCI runtime", ""},
+		{`devices = ["/dev/shm/x"]`, "devices[0]", "must not be below /dev/shm", ""},
+		{`devices = [{ path = "/dev/a", permissions = "rx" }]`, "devices[0].permissions", "one or more of the letters r, w and m", ""},
+		{`devices = [{ path = "/dev/a", permissions = "rr" }]`, "devices[0].permissions", "one or more of the letters r, w and m", ""},
+		{`devices = ["/dev/a", { path = "/dev/b", containerPath = "/dev/./a" }]`, "devices[1].containerPath", "Duplicate value", ""},
+		{
+			"devices = [\"/dev/a/b\"]\nvolumeMounts.v = \"/dev/a\"\n[[volumes]]\nname = \"v\"\nemptyDir = {}", "devices[0]",
+			`is where the volume "v" is mounted`, "",
+		},
+	} {
+		_, problems := Parse("web.toml", []byte(appHead+test.file+"\n"))
+		if len(problems) != 1 || problems[0].Path != "containers[0]."+test.path || !strings.Contains(problems[0].Message, test.message) ||
+			!strings.Contains(problems[0].Hint, test.hint) || problems[0].Line == 0 {
+			t.Errorf("%s: %v, want %s: %s (%s)", test.file, problems, test.path, test.message, test.hint)
+		}
+	}
+}
