@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Device gives a container a device of the host, or those in a directory. The container is created when it exists, also after a restart:
-// a device that was plugged in again is there with its new number.
+// Device gives a container a device of the host, or those in a directory, as they are when the container is created.
 type Device struct {
 	// Absolute path on the host: a device node, a directory with some, or a symbolic link, such as one in `/dev/serial/by-id`. Required.
 	Path string `json:"path"`
@@ -47,13 +46,13 @@ func (x *expander) devices(list *node) {
 		}
 		text, _ := n.value.(string)
 		if m := dockerDevice.FindStringSubmatch(text); m != nil && m[1] != text {
-			fields := "path = " + strconv.Quote(m[1])
+			fields := []string{"path = " + strconv.Quote(m[1])}
 			for i, name := range []string{"containerPath", "permissions"} {
 				if m[i+2] != "" {
-					fields += ", " + name + " = " + strconv.Quote(m[i+2])
+					fields = append(fields, name+" = "+strconv.Quote(m[i+2]))
 				}
 			}
-			x.fail(n, "Invalid value: "+quote(text)+": must be a path", "write { "+fields+" }")
+			x.fail(n, "Invalid value: "+quote(text)+": must be a path", "write { "+strings.Join(fields, ", ")+" }")
 			continue
 		}
 		n.toTable()

@@ -18,7 +18,8 @@ func TestDevices(t *testing.T) {
 		t.Fatal(problems)
 	}
 	if diff := cmp.Diff([]Device{
-		{Path: "/dev/ttyUSB0"}, {Path: "/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0-port0"},
+		{Path: "/dev/ttyUSB0"},
+		{Path: "/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0-port0"},
 		{Path: "/srv/gps", ContainerPath: "/dev/gps", Permissions: "rw", Optional: true},
 	}, pod.Containers[0].Devices); diff != "" {
 		t.Error(diff)
@@ -31,7 +32,10 @@ func TestDevices(t *testing.T) {
 
 func TestBadDevices(t *testing.T) {
 	for _, test := range []struct{ file, path, message, hint string }{
-		{`devices = ["/dev/a:/dev/b:r"]`, "devices[0]", `must be a path`, `write { path = "/dev/a", containerPath = "/dev/b", permissions = "r" }`},
+		{
+			`devices = ["/dev/a:/dev/b:r"]`, "devices[0]", `must be a path`,
+			`write { path = "/dev/a", containerPath = "/dev/b", permissions = "r" }`,
+		},
 		{`devices = ["/dev/a:rw"]`, "devices[0]", `must be a path`, `write { path = "/dev/a", permissions = "rw" }`},
 		{`devices = ["/dev/a:/dev/a"]`, "devices[0]", `must be a path`, `write { path = "/dev/a", containerPath = "/dev/a" }`},
 		{`devices = ["vendor.com/class=name"]`, "devices[0]", `must be an absolute path`, "Container Device Interface"},

@@ -23,6 +23,8 @@ var composeHints = []composeHint{
 	{hint: "build the image with another tool", before: "build: ."},
 	{hint: "set image, and add it with", before: "build: ."},
 	{hint: "and remove pull_policy", before: "pull_policy: build"},
+	{hint: "name the nodes of the device", before: "devices: [vendor.com/class=name]", after: "devices: [/dev/dri/renderD128]"},
+	{hint: "set another target", before: "devices: ['/dev/kvm:/kvm']", after: "devices: [/dev/kvm]"},
 	{hint: "limit the time with cpus", before: `cpuset: "0"`, after: "cpus: 1"},
 	{hint: `set restart: "no"`, before: "deploy: {mode: replicated-job}", after: `restart: "no"`},
 	{hint: "set pods.pidsLimit in podstead.toml", before: "pids_limit: 10"},

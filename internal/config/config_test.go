@@ -111,7 +111,8 @@ func TestAdmissionPolicy(t *testing.T) {
 				"PODSTEAD_POLICY_ALLOWED_UNSAFE_SYSCTLS": "net.*, kernel.sem",
 			},
 			admission.Policy{
-				PodSecurity: admission.Baseline, HostPaths: []string{}, Devices: []string{"/dev"}, UnsafeSysctls: []string{"net.*", "kernel.sem"},
+				PodSecurity: admission.Baseline, HostPaths: []string{}, Devices: []string{"/dev"},
+				UnsafeSysctls: []string{"net.*", "kernel.sem"},
 			},
 		},
 		{
