@@ -37,7 +37,7 @@ func TestCheckRootless(t *testing.T) {
 			"CONTAINER\nresources = { limits = { cpu = 1, memory = '1Mi', ephemeral-storage = '1Gi' } }",
 			[]string{"containers[0].resources.limits.cpu", "containers[0].resources.limits.memory"},
 		},
-		{"CONTAINER\ndevices = ['/dev/null']", []string{"containers[0].devices"}},
+		{"CONTAINER\ndevices = ['/dev/kvm']", []string{"containers[0].devices"}},
 		{"CONTAINER\nsecurityContext = { privileged = true }", []string{"containers[0].securityContext.privileged"}},
 		{"CONTAINER\nsecurityContext = { privileged = false, runAsUser = 70000 }", []string{"containers[0].securityContext.runAsUser"}},
 	} {

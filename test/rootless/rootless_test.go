@@ -241,8 +241,7 @@ func TestPage(t *testing.T) {
 	shell := &transcript.Shell{
 		Dir: work, Env: p.env, Timeout: limit, Credential: p.credential(),
 		Replace: strings.NewReplacer(work, "/home/ada", filepath.Join(p.dir, "home"), "/home/ada", p.runDir(), "/run/user/1000",
-			p.name, "ada",
-			strconv.Itoa(p.uid), "1000"),
+			p.name, "ada", strconv.Itoa(p.uid), "1000"),
 	}
 	for i := range steps {
 		if err := shell.Run(t.Context(), &steps[i]); err != nil {
