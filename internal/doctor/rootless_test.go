@@ -20,13 +20,13 @@ func TestUnprivileged(t *testing.T) {
 		{map[string]string{}, Fail, "user.max_user_namespaces"},
 		{map[string]string{"user/max_user_namespaces": "0\n"}, Fail, "user.max_user_namespaces"},
 		{
-			map[string]string{"user/max_user_namespaces": "9\n", "kernel/unprivileged_userns_clone": "0\n"}, Fail,
-			"unprivileged_userns_clone",
+			map[string]string{"user/max_user_namespaces": "9\n", "kernel/unprivileged_userns_clone": "0\n"},
+			Fail, "unprivileged_userns_clone",
 		},
 		{map[string]string{"user/max_user_namespaces": "9\n", "kernel/unprivileged_userns_clone": "1\n"}, OK, ""},
 		{
-			map[string]string{"user/max_user_namespaces": "9\n", "kernel/apparmor_restrict_unprivileged_userns": "1\n"}, Warn,
-			"apparmor_restrict_unprivileged_userns",
+			map[string]string{"user/max_user_namespaces": "9\n", "kernel/apparmor_restrict_unprivileged_userns": "1\n"},
+			Warn, "apparmor_restrict_unprivileged_userns",
 		},
 	} {
 		proc := t.TempDir()
