@@ -91,6 +91,7 @@ const (
 	EventEngineUnavailable        EventKind = "EngineUnavailable"
 	EventPodRestarting            EventKind = "PodRestarting"
 	EventPodDeadlineExceeded      EventKind = "PodDeadlineExceeded"
+	EventPodBackoffExceeded       EventKind = "PodBackoffExceeded"
 	EventPodStopping              EventKind = "PodStopping"
 	EventPodStartRequested        EventKind = "PodStartRequested"
 	EventPodRestartRequested      EventKind = "PodRestartRequested"

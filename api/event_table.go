@@ -135,6 +135,8 @@ func lifeEvents() []EventEntry {
 			true,
 		},
 		{EventPodDeadlineExceeded, "DeadlineExceeded", normal, "Pod was active on the node longer than the specified deadline", nil, true},
+		// of the Job controller
+		{EventPodBackoffExceeded, "BackoffLimitExceeded", warning, "Job has reached the specified backoff limit", nil, true},
 		{EventPodStopping, "Stopping", normal, "Stopping pod, grace period {grace}, requested by {by}", nil, true},
 		{EventPodEvicted, "Evicted", warning, "{error}", nil, true},
 		{EventPodSucceeded, "Succeeded", normal, "Pod succeeded", nil, true},
@@ -310,6 +312,7 @@ func (k EventKind) MessageID() string { return messageIDs[k.Entry().Reason] }
 var messageIDs = map[string]string{
 	"Accepted":                        "91135c00165d4d0285ac6c6eb782261b",
 	"BackOff":                         "fc78590ebc62430e8f7b662154db2e80",
+	"BackoffLimitExceeded":            "6c1c0d6f0d0e4a5f9a1b0d27c0e7d5b3",
 	"CgroupCleared":                   "a1d4888045b94929899711ff339d1ccd",
 	"ClockSetBack":                    "59855066588c4fd4b6faf60f3b3c78e8",
 	"Collected":                       "2e73196922904e7c8cd6bd64f298c8ac",

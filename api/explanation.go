@@ -99,6 +99,7 @@ type ProbeAnswer struct {
 	Probe   ProbeKind    `json:"probe"`
 	Outcome ProbeOutcome `json:"outcome"`
 	Time    time.Time    `json:"time"`
+	Seconds float64      `json:"seconds"` // that the probe took; of one that failed at its timeout, about the timeout
 }
 
 // ProbeKind is the purpose of a probe.
@@ -234,6 +235,7 @@ const (
 	CauseContainerRemoved    CauseKind = "ContainerRemoved"    // from the definition of the pod
 	CausePodFinished         CauseKind = "PodFinished"         // the pod has no containers left to run that this one serves
 	CauseDeadlineExceeded    CauseKind = "DeadlineExceeded"    // Message
+	CauseBackoffLimit        CauseKind = "BackoffLimit"        // Message
 	CauseEvicted             CauseKind = "Evicted"             // Message
 	CauseWaitsFor            CauseKind = "WaitsFor"            // ByContainer, ByRole: the container that must come first
 	CauseInitRunning         CauseKind = "InitRunning"         // an init container has not completed yet

@@ -44,14 +44,14 @@ func (p Positions) Advance(l Line) {
 // OutputRecord is a value of a stream of output. A record without a stream has no line, only a start.
 type OutputRecord struct {
 	Line
-	// Start, if set, is the position before the line. It is sent for the first record of a container that is followed, and wherever lines
-	// are left out, so that a client can continue after the last line of the daemon's log that it has seen.
+	// Start, if set, is the position before the line. It is sent for the first record of a container that is followed, wherever lines
+	// are left out, and at intervals while no line matches, so that a client can continue after the last line that was read for it.
 	Start *Position `json:"start,omitempty"`
 	// Skipped, if set, is what precedes the next line of a run that is followed, but was removed before it could be sent: the client reads
 	// more slowly than the container writes. The record has no stream.
 	Skipped *Skipped `json:"skipped,omitempty"`
-	// SearchStopped, if set, is where a search has reached a bound. It is the last record: what follows is not searched. The record has
-	// no stream.
+	// SearchStopped, if set, is where the search in a container has reached a bound. It is the last record of the container: what follows
+	// is not searched. The record has no stream.
 	SearchStopped *SearchStopped `json:"searchStopped,omitempty"`
 }
 
@@ -72,12 +72,12 @@ func (s Skipped) String() string {
 	return fmt.Sprintf("%d lines (%d bytes)", s.Lines, s.Bytes)
 }
 
-// SearchStopped is how far a search has come when it reached a bound.
+// SearchStopped is how far the search in a container has come when it reached a bound.
 type SearchStopped struct {
-	Container string    `json:"container"` // the first one that is not searched completely
-	From      time.Time `json:"from"`      // of the first line of it that is not searched
-	Bytes     int64     `json:"bytes"`     // that were searched
-	Seconds   float64   `json:"seconds"`   // that the search took
+	Container string    `json:"container"`
+	From      time.Time `json:"from"`    // of the first line that is not searched
+	Bytes     int64     `json:"bytes"`   // that were searched
+	Seconds   float64   `json:"seconds"` // that the search took, without those in which the client did not read
 }
 
 // OutputRuns selects runs of a container. The newest run is followed by all later ones if the request follows. As in kubectl, the previous

@@ -253,6 +253,7 @@ const (
 const (
 	ReasonWaitingFor        Reason = "WaitingFor" // the pod waits for conditions before it starts
 	ReasonDeadlineExceeded  Reason = "DeadlineExceeded"
+	ReasonBackoffLimit      Reason = "BackoffLimitExceeded"
 	ReasonEngineUnavailable Reason = "EngineUnavailable"
 	ReasonEvicted           Reason = "Evicted"     // it exceeded a limit
 	ReasonTerminated        Reason = "Terminated"  // the host was shut down

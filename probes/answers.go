@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -15,6 +16,7 @@ type Answer struct {
 	Kind      lifecycle.ProbeKind
 	Outcome   lifecycle.ProbeOutcome
 	At        lifecycle.Instant
+	Took      time.Duration
 }
 
 // answers holds the newest answer of each worker, by the UID of the pod. It has none of workers that have returned.

@@ -42,8 +42,10 @@ func (p *Prober) Probe(
 		if ctx.Err() != nil {
 			return
 		}
-		p.observe(uid, o.Container, o.Kind, result.Outcome, p.now().Sub(begun))
-		p.answers.set(self, Answer{o.Container, o.Kind, result.Outcome, p.now()})
+		at := p.now()
+		took := at.Sub(begun)
+		p.observe(uid, o.Container, o.Kind, result.Outcome, took)
+		p.answers.set(self, Answer{o.Container, o.Kind, result.Outcome, at, took})
 		var events []lifecycle.Event
 		events, probe = probe.Step(p.now(), result)
 		if len(events) > 0 {

@@ -28,9 +28,11 @@ type script struct {
 	start time.Time
 	asked []time.Duration
 	panic bool
+	takes time.Duration
 }
 
 func (s *script) Exec(context.Context, string, lifecycle.Ref, []string, time.Duration, int) (int, []byte, error) {
+	time.Sleep(s.takes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, time.Since(s.start))
@@ -282,6 +284,14 @@ func TestAnswers(t *testing.T) {
 			step.do()
 			if diff := cmp.Diff(step.want, outcomes()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", step.name, diff)
+			}
+		}
+		s.takes = 300 * time.Millisecond
+		time.Sleep(11 * time.Second)
+		synctest.Wait()
+		for _, a := range p.Answers("u") {
+			if a.Took != s.takes {
+				t.Errorf("the %s probe took %v, want %v", a.Kind, a.Took, s.takes)
 			}
 		}
 		if other := p.Answers("other"); len(other) > 0 {

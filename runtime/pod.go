@@ -24,7 +24,9 @@ import (
 // Admit returns why a pod cannot run on this host, as joined [lifecycle.Refusal]s; nil if it can. It changes nothing and reserves nothing.
 func (r *Runtime) Admit(pod *spec.Pod) error {
 	refused := append(r.network.Admit(pod), r.users.Admit(pod))
-	for _, refusal := range slices.Concat(r.host.CheckResources(pod), r.host.CheckAppArmor(pod), r.host.CheckRootless(pod)) {
+	for _, refusal := range slices.Concat(
+		r.host.CheckResources(pod), r.host.CheckProcesses(pod, r.opts.PidsLimit), r.host.CheckAppArmor(pod), r.host.CheckRootless(pod),
+	) {
 		refused = append(refused, refusal)
 	}
 	return errors.Join(refused...)

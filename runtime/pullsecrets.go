@@ -40,8 +40,8 @@ func readPullSecrets(source configsource.Source, pod *spec.Pod) (ring *credentia
 // withKey returns the values of a secret. That of a systemd credential, whose key is the name of the credential, is a config.json.
 func withKey(pod *spec.Pod, name string, values map[string][]byte) map[string][]byte {
 	i := slices.IndexFunc(pod.Secrets, func(s spec.Secret) bool { return s.Name == name })
-	if i < 0 || pod.Secrets[i].Credential == "" || values[credentials.DockerCfg] != nil {
+	if i < 0 || pod.Secrets[i].CredentialName() == "" || values[credentials.DockerCfg] != nil {
 		return values
 	}
-	return map[string][]byte{credentials.DockerConfigJSON: values[pod.Secrets[i].Credential]}
+	return map[string][]byte{credentials.DockerConfigJSON: values[pod.Secrets[i].CredentialName()]}
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/runtime/volume"
+	"github.com/podstead/podstead/spec"
 )
 
 // Start starts the engine, recovers the running containers, and returns when the runtime is ready. Values of ctx reach the engine, but its
@@ -71,7 +72,9 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	}
 	r := &Runtime{
 		opts: o, dirs: o.dirs(), log: o.Logger, host: host, bootID: bootID, cgroups: cgroups,
-		config: configsource.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
+		config: configsource.Source{
+			Dir: o.ConfigDir, Credentials: o.CredentialsDir, Decrypted: &configsource.Decrypted{},
+		},
 		engine: e, client: e.Client(), index: sandbox.NewIndex(), monitorReports: reports,
 	}
 	if err := r.compose(engine.Context(ctx)); err != nil {
@@ -183,7 +186,7 @@ func warnAboutHost(host oci.Host, pidsLimit int64, log *slog.Logger) {
 	}
 	if !host.Resource && !host.Rootless {
 		log.Warn("the process does not have CAP_SYS_RESOURCE: resource limits of containers cannot exceed its own",
-			slog.Uint64("open_files", host.OpenFiles))
+			slog.Uint64("open_files", host.HardLimits[spec.UlimitOpenFiles]))
 	}
 }
 

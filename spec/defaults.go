@@ -71,6 +71,7 @@ func (d *defaulter) run(fileName string) {
 		p.TerminationGracePeriodSeconds = defaultGraceSeconds
 	}
 	setDefault(&p.RestartPolicy, RestartAlways)
+	d.job()
 	if slices.Contains(clusterDNS, p.DNSPolicy) {
 		p.DNSPolicy = DNSDefault
 	}
@@ -204,5 +205,6 @@ func (d *decoder) resolve(p *Pod, edits *[]edit) {
 	}
 	for i := range p.Secrets {
 		absolute(&p.Secrets[i].EnvFile)
+		absolute(&p.Secrets[i].CredentialFile)
 	}
 }

@@ -59,9 +59,10 @@ func (d *decoder) envFiles(p *Pod, read reader) {
 	}
 	for i := range p.Secrets {
 		s := &p.Secrets[i]
-		if s.Data == nil && s.Credential == "" {
+		if s.Data == nil && s.CredentialName() == "" {
 			s.Data = SecretData{}
 		}
+		d.credentialFile(&s.CredentialFile, read)
 		mode := d.envFile(&s.EnvFile, read, func(key, value string) bool {
 			if _, taken := s.Data[key]; taken {
 				return false
@@ -77,6 +78,26 @@ func (d *decoder) envFiles(p *Pod, read reader) {
 	}
 }
 
+// unreadable reports that a file cannot be read.
+func (d *decoder) unreadable(n *node, file string, err error) {
+	if at, is := errors.AsType[*fs.PathError](err); is {
+		err = at.Err
+	}
+	d.fail(n, n.at, "read "+clip(file)+": "+printable(err.Error()), "")
+}
+
+// credentialFile checks that an encrypted credential can be read. Its content is not part of the hash: the pod gets a new one without a
+// change of its definition.
+func (d *decoder) credentialFile(field *string, read reader) {
+	n := d.at[field]
+	if n == nil || n.failed || *field == "" {
+		return
+	}
+	if _, _, err := read(*field); err != nil {
+		d.unreadable(n, *field, err)
+	}
+}
+
 // envFile reads one file and calls set for each variable. set returns false if
 // the key exists already. envFile returns the mode of the file.
 func (d *decoder) envFile(field *string, read reader, set func(key, value string) bool) fs.FileMode {
@@ -86,10 +107,7 @@ func (d *decoder) envFile(field *string, read reader, set func(key, value string
 	}
 	text, mode, err := read(*field)
 	if err != nil {
-		if at, is := errors.AsType[*fs.PathError](err); is {
-			err = at.Err
-		}
-		d.fail(n, n.at, "read "+clip(*field)+": "+printable(err.Error()), "")
+		d.unreadable(n, *field, err)
 		return 0
 	}
 	sum := sha256.Sum256(text)

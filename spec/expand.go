@@ -22,6 +22,7 @@ import (
 //
 //	ports = ["8080:80"]                  ports[].containerPort, ports[].hostPort
 //	devices = ["/dev/ttyUSB0"]           devices[].path
+//	ulimits = ["nofile=1024:65536"]      ulimits[].name, ulimits[].soft, ulimits[].hard
 //	httpGet = ":8080/healthz"            httpGet.path, httpGet.port
 //	tcpSocket = 5432                     tcpSocket.port
 //	grpc = 9000                          grpc.port
@@ -69,6 +70,7 @@ func (x *expander) container(c *node) {
 	}
 	x.ports(c.child("ports"))
 	x.devices(c.child("devices"))
+	x.ulimits(c.child("ulimits"))
 	for _, h := range handlers(c) {
 		x.action(h, c.child("ports"))
 	}

@@ -19,10 +19,10 @@ type InputFile struct {
 	Text []byte
 }
 
-// Manifests returns the pods of files as Kubernetes objects in YAML, for a cluster: a Pod for each of them, and the ConfigMaps,
-// PersistentVolumeClaims, Services and ServiceAccounts that they need, each kind in the order of the pods. Secrets are written, with their
-// values, only if secrets is true. Comments of TOML are kept. What a cluster has no equivalent for is an error, with AllowLoss a warning.
-// Env files are read. The text is nil if one of the problems is an error.
+// Manifests returns the pods of files as Kubernetes objects in YAML, for a cluster: a Pod for each of them, a CronJob if it has a schedule,
+// a Job if it has fields of a Job, and the ConfigMaps, PersistentVolumeClaims, Services and ServiceAccounts that they need, each kind in
+// the order of the pods. Secrets are written, with their values, only if secrets is true. Comments of TOML are kept. What a cluster has no
+// equivalent for is an error, with AllowLoss a warning. Env files are read. The text is nil if one of the problems is an error.
 func (o Options) Manifests(files []InputFile, secrets bool) ([]byte, Problems) {
 	o.read, o.forCluster = readEnvFile, true
 	x := &exporter{o: &o, secrets: secrets, owners: map[string]owner{}, claims: map[string]string{}}
@@ -64,7 +64,9 @@ func (o Options) Manifests(files []InputFile, secrets bool) ([]byte, Problems) {
 }
 
 // exportedKinds are the kinds of objects that are written, in their order.
-var exportedKinds = []string{"ServiceAccount", "ConfigMap", "Secret", "PersistentVolumeClaim", "Service", "Pod"}
+var exportedKinds = [][]string{
+	{"ServiceAccount"}, {"ConfigMap"}, {"Secret"}, {"PersistentVolumeClaim"}, {"Service"}, {"Pod", "Job", "CronJob"},
+}
 
 // exporter collects the objects of pods.
 type exporter struct {
@@ -95,9 +97,9 @@ func (x *exporter) write(after []string) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	for _, kind := range exportedKinds {
+	for _, kinds := range exportedKinds {
 		for _, n := range x.objects {
-			if textOf(n.items[1]) != kind {
+			if !slices.Contains(kinds, textOf(n.items[1])) {
 				continue
 			}
 			document := yamlNode(n)
@@ -155,10 +157,13 @@ var ownFields = map[reflect.Type]map[string]ownField{
 	reflect.TypeFor[Pod](): {
 		"imageArchives": {"a cluster pulls images from registries", "push the images to a registry, or import them on each node", true},
 		"onUnhealthy":   {"a pod that stays unready is not restarted", "set livenessProbe in its containers", false},
+		"pidsLimit":     {"all pods of a node have the same limit of processes", "limit them in the configuration of the kubelet", false},
 		"restartBackoff": {
 			"all containers of a node have the same back-off", "", false,
 		},
-		"schedule":              {"a Pod has no schedule", "write a CronJob with the Pod as its template", false},
+		"shmSize": {
+			"/dev/shm of a container has 64 MiB", "mount an emptyDir volume with medium Memory and sizeLimit at /dev/shm", false,
+		},
 		"systemd":               {"units of a host do not order pods of a cluster", "", false},
 		"unhealthyAfterSeconds": {"it belongs to onUnhealthy", "", true},
 		"update":                {"a Pod has no updates and no rollback", "write a Deployment with the Pod as its template", false},
@@ -166,11 +171,19 @@ var ownFields = map[reflect.Type]map[string]ownField{
 			"pods of a cluster start in any order", "retry connections in the program, or wait in an entry of initContainers", false,
 		},
 	},
+	reflect.TypeFor[Schedule](): {"jitterSeconds": {"runs of a CronJob have no delay", "", false}},
 	reflect.TypeFor[Container](): {
 		"devices": {
 			"a cluster has devices of a device plugin", "request them in resources.limits, such as example.com/serial = 1", false,
 		},
+		"init": {
+			"containers of a cluster have no init process", "set shareProcessNamespace, or run an init program of the image", false,
+		},
 		"restartBackoff": {"all containers of a node have the same back-off", "", false},
+		"ulimits": {
+			"the container runtime of a node sets the limits of processes",
+			"lower a limit in the command, such as sh -c \"ulimit -n 1024; exec PROGRAM\"", false,
+		},
 	},
 }
 
@@ -214,6 +227,14 @@ func (x *exporter) pod(p *Part) {
 		return
 	}
 	x.own(root, reflect.TypeFor[Pod]())
+	if schedule := root.child("schedule"); schedule != nil {
+		x.own(schedule, reflect.TypeFor[Schedule]())
+		if schedule.child("timeZone") == nil {
+			w := warnAt(schedule, "a cluster uses the time zone of its kube-controller-manager")
+			w.Hint = "set timeZone"
+			x.problems = append(x.problems, w)
+		}
+	}
 	x.annotations(root.child("annotations"))
 	stopSignal := false
 	for _, list := range []string{"initContainers", "containers"} {

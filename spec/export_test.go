@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.yaml.in/yaml/v3"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	kubernetesyaml "sigs.k8s.io/yaml"
 )
@@ -48,7 +49,12 @@ func used(p *Part) *Pod {
 // withoutLosses returns a pod without what a cluster has no equivalent for.
 func withoutLosses(p *Pod) *Pod {
 	c := *p
-	c.WaitFor, c.Update, c.Systemd, c.Schedule, c.RestartBackoff, c.ImageArchives = nil, nil, nil, nil, nil, nil
+	c.WaitFor, c.Update, c.Systemd, c.RestartBackoff, c.ImageArchives = nil, nil, nil, nil, nil
+	if c.Schedule != nil {
+		schedule := *c.Schedule
+		schedule.JitterSeconds = 0
+		c.Schedule = &schedule
+	}
 	c.OnUnhealthy, c.UnhealthyAfterSeconds = "", 0
 	for _, list := range []*[]Container{&c.InitContainers, &c.Containers} {
 		*list = slices.Clone(*list)
@@ -63,7 +69,7 @@ func withoutLosses(p *Pod) *Pod {
 // nothing is lost.
 func checkRoundTrip(t *testing.T, file string, text []byte, more ...cmp.Option) {
 	t.Helper()
-	o := Options{AllowLoss: true, Suffix: "abcde", RunCronJobs: true}
+	o := Options{AllowLoss: true, Suffix: "abcde"}
 	o.read = readEnvFile
 	before, problems := o.ParseParts(file, text)
 	if len(problems.Errors()) > 0 || len(before) == 0 {
@@ -150,7 +156,7 @@ func TestManifestsRoundTrip(t *testing.T) {
 	t.Parallel()
 	pods := 0
 	for _, f := range manifests(t) {
-		o := Options{AllowLoss: true, Suffix: "abcde", RunCronJobs: true}
+		o := Options{AllowLoss: true, Suffix: "abcde"}
 		for _, short := range []bool{false, true} {
 			text, _ := o.Convert(f.Name, f.Data, short)
 			if text == nil {
@@ -218,6 +224,8 @@ func checkObjects(t *testing.T, file string, text []byte) {
 	t.Helper()
 	types := map[string]func() any{
 		"ConfigMap":             func() any { return &corev1.ConfigMap{} },
+		"CronJob":               func() any { return &batchv1.CronJob{} },
+		"Job":                   func() any { return &batchv1.Job{} },
 		"PersistentVolumeClaim": func() any { return &corev1.PersistentVolumeClaim{} },
 		"Pod":                   func() any { return &corev1.Pod{} }, "Secret": func() any { return &corev1.Secret{} },
 		"Service": func() any { return &corev1.Service{} }, "ServiceAccount": func() any { return &corev1.ServiceAccount{} },

@@ -63,7 +63,7 @@ func (x *exporter) services() Problems {
 	for i := range x.pods {
 		p := &x.pods[i]
 		ports := servicePorts(p.pod)
-		if len(ports) == 0 && !needed[p.pod.Name] {
+		if len(ports) == 0 && !needed[p.pod.Name] || p.pod.Schedule != nil {
 			continue
 		}
 		for _, name := range append([]string{p.pod.Name}, otherNames(p.pod)...) {
@@ -78,9 +78,12 @@ func (x *exporter) services() Problems {
 	return problems
 }
 
-// podObject adds the Pod.
+// podObject adds the Pod, or what creates it.
 func (x *exporter) podObject(p *exportedPod) {
 	manifest := asManifest(p.root)
+	if p.pod.isJob() {
+		manifest = asJob(p)
+	}
 	manifest.above = p.root.above
 	x.objects = append(x.objects, manifest)
 }

@@ -23,9 +23,9 @@ func (x *exporter) values(p *exportedPod) {
 			data[key] = string(value)
 		}
 		switch {
-		case s.Credential != "":
+		case s.CredentialName() != "":
 			w := warnAt(n, "the Secret is not written: the host has its value in a credential")
-			w.Hint = "create it with kubectl create secret generic " + s.Name + " --from-file=" + s.Credential + "=FILE"
+			w.Hint = "create it with kubectl create secret generic " + s.Name + " --from-file=" + s.CredentialName() + "=FILE"
 			x.problems = append(x.problems, w)
 		case !x.secrets:
 			w := warnAt(n, "the Secret is not written, because it has values")

@@ -52,8 +52,8 @@ func (i *Interactive) is(c *node) bool {
 // serviceFields are the fields of a pod, and containerServiceFields those of a container, that a single command does not have.
 var (
 	serviceFields = []string{
-		"activeDeadlineSeconds", "hostname", "initContainers", "onUnhealthy", "readinessGates", "restartBackoff", "schedule", "subdomain",
-		"systemd", "unhealthyAfterSeconds", "update", "waitFor",
+		"activeDeadlineSeconds", "backoffLimit", "hostname", "initContainers", "onUnhealthy", "readinessGates", "restartBackoff",
+		"schedule", "subdomain", "systemd", "unhealthyAfterSeconds", "update", "waitFor",
 	}
 	containerServiceFields = []string{"args", "lifecycle", "livenessProbe", "ports", "readinessProbe", "restartBackoff", "startupProbe"}
 )

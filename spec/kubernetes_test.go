@@ -17,10 +17,10 @@ import (
 // fields of metadata, and extensions of Podstead.
 var additions = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
-		"annotations", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "restartBackoff", "schedule", "secrets", "systemd",
-		"unhealthyAfterSeconds", "update", "waitFor",
+		"annotations", "backoffLimit", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "pidsLimit", "restartBackoff",
+		"schedule", "secrets", "shmSize", "systemd", "ttlSecondsAfterFinished", "unhealthyAfterSeconds", "update", "waitFor",
 	},
-	reflect.TypeFor[Container](): {"devices", "restartBackoff"},
+	reflect.TypeFor[Container](): {"devices", "init", "restartBackoff", "ulimits"},
 }
 
 // oldNames are the deprecated names of fields.

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// LintWaits warns of pods of a file that wait for what never happens: for a pod that does not exist, or for the success of a pod that does
-// not terminate. The others are the pods of other files and of the host. Complete reports that a pod that is not among them is a mistake:
-// one file can wait for a pod that is applied later. All parts must be valid.
+// LintWaits warns of pods of a file that wait for what never happens: for a pod that does not exist or has a schedule, or for the success
+// of a pod that does not terminate. The others are the pods of other files and of the host. Complete reports that a pod that is not among
+// them is a mistake: one file can wait for a pod that is applied later. All parts must be valid.
 func LintWaits(parts []Part, others []*Pod, complete bool) (problems Problems) {
 	pods := map[string]*Pod{}
 	for _, p := range others {
@@ -51,6 +51,9 @@ func waitsFor(c WaitCondition, pods map[string]*Pod) (message, hint string) {
 	case of == nil:
 		return "there is no pod " + quote(c.Object) + " in these files or on this host",
 			didYouMean(c.Object, slices.Sorted(maps.Keys(pods)))
+	case of.Schedule != nil:
+		return fmt.Sprintf("pod %s does not run itself: its schedule starts runs with other names", quote(c.Object)),
+			"wait for what a run leaves, such as path:/srv/backup/done"
 	case c.State == WaitSucceeded && of.restarting() != "":
 		return fmt.Sprintf("pod %s never succeeds: restartPolicy Always starts its container %s again", quote(c.Object),
 			quote(of.restarting())), "wait for pod:" + c.Object + ":ready, or set another restartPolicy in that pod"

@@ -51,8 +51,6 @@ type Options struct {
 	// Others are files that are read together with this one, such as those of the same directory. Its pods use their ConfigMaps, Secrets
 	// and Services. A file without pods is valid then.
 	Others []OtherFile
-	// RunCronJobs takes the job of a CronJob, to run it once.
-	RunCronJobs bool
 	// MaxReplicas is the maximum number of pods of one object, such as a Deployment; 0: the default.
 	MaxReplicas int
 

@@ -162,6 +162,8 @@ func TestInlineObjectRules(t *testing.T) {
 		{pod(`configMaps = [{ name = "a", data = { "../b" = "" } }]`), `configMaps[0].data."../b"`, "Invalid value"},
 		{pod(`secrets = [{ name = "../a" }]`), "secrets[0].name", "subdomain"},
 		{pod(`secrets = [{ name = "a", credential = "../b" }]`), "secrets[0].credential", "config key"},
+		{pod(`secrets = [{ name = "a", credentialFile = "b", envFile = "c" }]`), "secrets[0].credentialFile", "data or envFile is set"},
+		{pod(`secrets = [{ name = "a", credentialFile = "b c" }]`), "secrets[0].credentialFile", "its base name is the key"},
 		{pod(`secrets = [{ name = "a", credential = "b", envFile = "c" }]`), "secrets[0].credential", "data or envFile is set"},
 	})
 }
@@ -343,6 +345,40 @@ func TestProbeAndHookRules(t *testing.T) {
 		},
 		{appWith(`lifecycle.postStart.tcpSocket = {}`), "containers[0].lifecycle.postStart.tcpSocket", "a hook that only connects"},
 	})
+}
+
+// TestProcessLimitRules checks the rules for limits of processes.
+func TestProcessLimitRules(t *testing.T) {
+	const at = "containers[0].ulimits"
+	ulimit := func(text string) string { return appWith(`ulimits = [` + text + `]`) }
+	checkRules(t, []rule{
+		{ulimit(`{ soft = 1 }`), at + "[0].name", "Required value"},
+		{ulimit(`{ name = "nofile" }`), at + "[0].soft", "Required value"},
+		{ulimit(`{ name = "nofiles", soft = 1 }`), at + "[0].name", `Unsupported value: "nofiles": supported values: "core", "cpu"`},
+		{ulimit(`"core=1", { name = "core", soft = 1 }`), at + "[1].name", `Duplicate value: "core"`},
+		{ulimit(`{ name = "core", soft = -2 }`), at + "[0].soft", "greater than or equal to 0, or -1 for unlimited"},
+		{ulimit(`{ name = "core", soft = -1, hard = -2 }`), at + "[0].hard", "greater than or equal to 0"},
+		{ulimit(`{ name = "core", soft = 2, hard = 1 }`), at + "[0].soft", "must be less than or equal to the hard limit 1"},
+		{ulimit(`{ name = "core", soft = -1, hard = 1 }`), at + "[0].soft", `"-1 (unlimited)": must be less than or equal to`},
+		{ulimit(`"nofile"`), at + "[0]", `must be "NAME=LIMIT" or "NAME=SOFT:HARD"`},
+		{ulimit(`"nofile=1:2:3"`), at + "[0]", `must be "NAME=LIMIT"`},
+		{ulimit(`"nofile=9999999999999999999"`), at + "[0]", `must be "NAME=LIMIT"`},
+		{ulimit(`"files=1"`), at + "[0]", `Unsupported value: "files"`},
+		{ulimit(`5`), at + "[0]", "must be a table, found integer"},
+		{appWith(`ulimits = { nofile = 1 }`), at, "must be an array, found table"},
+		{pod(`pidsLimit = 0`), "pidsLimit", "must be between 1 and 4194304, inclusive"},
+		{pod(`pidsLimit = 4194305`), "pidsLimit", "must be between 1 and 4194304, inclusive"},
+		{pod(`shmSize = 0`), "shmSize", "must be greater than 0"},
+		{pod(`shmSize = "64MB"`), "shmSize", "must be a quantity"},
+		{pod("shmSize = 1\nhostIPC = true"), "shmSize", "Forbidden: /dev/shm is that of the host"},
+		{mountedAt("/dev"), "containers[1].init", "the volume that is mounted at /dev hides the program /dev/podstead-init"},
+		{mountedAt("/dev/podstead-init"), "containers[1].init", "hides the program"},
+	})
+}
+
+// mountedAt is a pod whose second container has an init process and mounts a volume.
+func mountedAt(path string) string {
+	return mount(`{ name = "v", mountPath = "`+path+`" }`) + "init = true\nsecurityContext.privileged = true\n"
 }
 
 // TestResourceRules checks the rules for resources.

@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/json"
 	"maps"
+	"path/filepath"
 	"slices"
 )
 
@@ -41,7 +42,16 @@ func (d *SecretData) UnmarshalJSON(text []byte) error {
 
 // Lost reports whether the values are missing because the pod was read from
 // JSON.
-func (s *Secret) Lost() bool { return s.Data == nil && s.Credential == "" }
+func (s *Secret) Lost() bool { return s.Data == nil && s.CredentialName() == "" }
+
+// CredentialName returns the name of the credential of a secret, which is its
+// only key; empty: it has none.
+func (s *Secret) CredentialName() string {
+	if s.Credential == "" && s.CredentialFile != "" {
+		return filepath.Base(s.CredentialFile)
+	}
+	return s.Credential
+}
 
 // SecretValues returns the values of all inline secrets by secret and key, to be
 // stored separately from the pod; nil if there are none.

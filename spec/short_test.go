@@ -29,6 +29,11 @@ var forms = []struct{ pod, container, longPod, longContainer string }{
 		container:     `ports = ["81", { name = "http", containerPort = 80 }]`,
 		longContainer: `ports = [{ containerPort = 81 }, { name = "http", containerPort = 80 }]`,
 	},
+	{container: `ulimits = ["nofile=1024"]`, longContainer: `ulimits = [{ name = "nofile", soft = 1024 }]`},
+	{
+		container:     `ulimits = ["nofile=1024:65536", "core=-1"]`,
+		longContainer: `ulimits = [{ name = "nofile", soft = 1024, hard = 65536 }, { name = "core", soft = -1 }]`,
+	},
 	{container: `readinessProbe.httpGet = ":8080/healthz"`, longContainer: `readinessProbe.httpGet = { path = "/healthz", port = 8080 }`},
 	{container: `readinessProbe.httpGet = ":8080"`, longContainer: `readinessProbe.httpGet.port = 8080`},
 	{

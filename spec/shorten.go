@@ -24,6 +24,11 @@ func shorten(root *node) {
 					p.setValue(kindString, text)
 				}
 			}
+			for _, u := range items(c.child("ulimits")) {
+				if text, ok := ulimitText(u); ok {
+					u.setValue(kindString, text)
+				}
+			}
 			for _, d := range items(c.child("devices")) {
 				if values, ok := d.only("path"); ok && values[0] != nil && values[0].kind == kindString {
 					d.setValue(kindString, str(values[0]))

@@ -23,7 +23,6 @@ type stream struct {
 	several  bool // the file has more than a Pod
 	nodes    int  // values of all pods
 	tooLarge bool // a limit of all pods is exceeded, which is reported
-	waiting  int  // CronJobs whose job is not started
 	empty    bool // an object has no pods because it requests none
 	objects  []object
 	// configMaps and secrets are the entries of those lists of a pod file, by name.
@@ -59,10 +58,6 @@ func readStream(data []byte, o *Options) ([]source, Problems, error) {
 		at := position{1, 1}
 		if len(s.objects) > 0 {
 			at = s.objects[0].n.at
-		}
-		if s.waiting > 0 {
-			message := "file defines no pod: the schedule of a CronJob is not used"
-			return nil, nil, &syntaxError{at: at, message: message, hint: scheduleHint}
 		}
 		return nil, nil, &syntaxError{at: at, message: "file defines no pod", hint: s.noPodHint()}
 	}

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -160,18 +161,38 @@ func TestConversion(t *testing.T) {
 		job.Containers[0].Env[0] != (EnvVar{Name: "JOB_COMPLETION_INDEX", Value: "2"}) {
 		t.Errorf("pod of a Job: %+v", job)
 	}
-	if p := podOf(t, "job.yaml", "pi", Options{}); p.RestartPolicy != RestartOnFailure {
-		t.Errorf("a Job with retries: %s", p.RestartPolicy)
+	if job.RestartPolicy != RestartOnFailure || *job.BackoffLimit != 6 || job.Containers[0].RestartPolicy != "" {
+		t.Errorf("a Job with the default backoffLimit: %+v", job)
 	}
-	if p := podOf(t, "job-no-retry.yaml", "pi", Options{}); p.RestartPolicy != RestartNever || *p.ActiveDeadlineSeconds != 100 {
+	again := []RestartRule{{Action: "RestartAllContainers", ExitCodes: &ExitCodes{Operator: "NotIn", Values: []int32{0}}}}
+	if p := podOf(t, "job.yaml", "pi", Options{}); p.RestartPolicy != RestartNever || *p.BackoffLimit != 4 ||
+		!reflect.DeepEqual(p.Containers[0].RestartPolicyRules, again) {
+		t.Errorf("a Job with retries: %+v", p)
+	}
+	if p := podOf(t, "job-no-retry.yaml", "pi", Options{}); p.RestartPolicy != RestartNever || *p.ActiveDeadlineSeconds != 100 ||
+		*p.TTLSecondsAfterFinished != 100 || *p.BackoffLimit != 0 || p.Containers[0].RestartPolicyRules != nil {
 		t.Errorf("a Job without retries: %+v", p)
 	}
+	if p := podOf(t, "job-per-index.yaml", "pi-1", Options{}); *p.BackoffLimit != 1 {
+		t.Errorf("a Job with a limit for each index: %+v", p)
+	}
 	rules := podOf(t, "job-failure-policy.yaml", "pi", Options{}).Containers[0].RestartPolicyRules
-	if len(rules) != 1 || rules[0].ExitCodes.Operator != "NotIn" || !slices.Equal(rules[0].ExitCodes.Values, []int32{42, 0}) {
+	if len(rules) != 1 || rules[0].Action != "RestartAllContainers" || rules[0].ExitCodes.Operator != "NotIn" ||
+		!slices.Equal(rules[0].ExitCodes.Values, []int32{42, 0}) {
 		t.Errorf("failure policy: %+v", rules)
 	}
-	if p := podOf(t, "cron-job-alone.yaml", "backup", Options{RunCronJobs: true}); p.RestartPolicy != RestartOnFailure {
-		t.Errorf("the job of a CronJob: %+v", p)
+	if p := podOf(t, "cron-job-alone.yaml", "backup", Options{}); *p.Schedule != (Schedule{Cron: "0 3 * * *"}) || *p.BackoffLimit != 6 {
+		t.Errorf("a CronJob: %+v", p)
+	}
+	nightly := podOf(t, "cron-job-fields.yaml", "backup", Options{})
+	hour, seven, two := Seconds(3600), int32(7), int32(2)
+	want := Schedule{
+		Cron: "0 3 * * *", TimeZone: "Europe/Berlin", StartingDeadlineSeconds: &hour, ConcurrencyPolicy: ConcurrencyForbid, Suspend: true,
+		SuccessfulJobsHistoryLimit: &seven, FailedJobsHistoryLimit: &two,
+	}
+	if diff := cmp.Diff(&want, nightly.Schedule); diff != "" || *nightly.BackoffLimit != 2 || *nightly.ActiveDeadlineSeconds != 600 ||
+		*nightly.TTLSecondsAfterFinished != 86400 || nightly.Labels["app"] != "backup" {
+		t.Errorf("a CronJob with all fields: %+v (-want +got):\n%s", nightly, diff)
 	}
 	if p := podOf(t, "service-node-port.yaml", "web", Options{}); p.Hostname != "site" || p.Containers[0].Ports[0].HostPort != 30080 {
 		t.Errorf("NodePort: %+v", p.Containers[0].Ports)
@@ -214,7 +235,7 @@ func FuzzParts(f *testing.F) {
 	}
 	f.Add([]byte("&a [*a]"), false)
 	f.Fuzz(func(t *testing.T, data []byte, allowLoss bool) {
-		parts, problems := Options{AllowLoss: allowLoss, RunCronJobs: allowLoss}.ParseParts("web.yaml", data)
+		parts, problems := Options{AllowLoss: allowLoss}.ParseParts("web.yaml", data)
 		lines := strings.Count(breaks.Replace(string(data)), "\n") + 2
 		for _, p := range problems {
 			if p.Line < 1 || p.Column < 1 || p.Line > lines {

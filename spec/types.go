@@ -28,6 +28,13 @@ type Pod struct {
 	TerminationGracePeriodSeconds Seconds `json:"terminationGracePeriodSeconds"`
 	// Time since the start after which the pod fails, greater than 0. Default: no limit.
 	ActiveDeadlineSeconds *Seconds `json:"activeDeadlineSeconds,omitempty"`
+	// Number of restarts after a failure, as of a Job. After one more failure the pod fails. Failures of sidecars do not count. With
+	// `restartPolicy` `OnFailure` the container is restarted. With `Never` all containers are, also those that have completed, after a
+	// back-off of 10s that doubles up to 6m; `emptyDir` volumes keep their content. Default: no limit with `OnFailure`, 0 with `Never`.
+	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
+	// Time after which containers, volumes and old logs of the finished pod are removed, from 0. Default: `pods.finishedPodTTL` of the
+	// host, and no limit for the run of a schedule.
+	TTLSecondsAfterFinished *Seconds `json:"ttlSecondsAfterFinished,omitempty"`
 	// Restart back-off of all containers that do not set their own. Default: that of the kubelet. [Pod.BackoffOf] resolves it.
 	RestartBackoff *Backoff `json:"restartBackoff,omitempty"`
 
@@ -102,6 +109,11 @@ type Pod struct {
 	RuntimeClassName string `json:"runtimeClassName,omitempty"`
 	// Pod-level requests and limits of `cpu` and `memory` (KEP-2837).
 	Resources Resources `json:"resources,omitzero"`
+	// Maximum number of processes and threads of the pod, from 1 to 4194304. It cannot exceed the setting `pods.pidsLimit`. Default: that
+	// setting.
+	PidsLimit *int64 `json:"pidsLimit,omitempty"`
+	// Size of /dev/shm, which all containers of the pod share. It cannot be set with `hostIPC`. Default: `64Mi`.
+	ShmSize *Quantity `json:"shmSize,omitempty"`
 
 	// Absolute directory of the pod file.
 	Dir string `json:"podFileDir,omitempty" podfile:"-"`
@@ -142,6 +154,14 @@ type Container struct {
 	Ports []ContainerPort `json:"ports,omitempty"`
 	// Requests and limits of `cpu`, `memory` and `ephemeral-storage`.
 	Resources Resources `json:"resources,omitzero"`
+	// Limits of each process, as a list or as strings such as `nofile=1024:65536`. Default: 1048576 open files, if the kernel allows them;
+	// the other limits are those of the daemon. The levels `baseline` and `restricted` of `podSecurity` allow neither unlimited ones nor
+	// `rtprio` and `nice` above 0.
+	Ulimits []Ulimit `json:"ulimits,omitempty"`
+	// Run the command as a child of a small program that reaps orphaned processes and forwards signals to the command. It exits with the
+	// exit code of the command, 128 and the number of the signal that ended the command, 127 if there is no such command, or 126 if the
+	// command cannot be executed. Default: false.
+	Init bool `json:"init,omitempty"`
 	// Mounts, as a list or as a table `volumeMounts.VOLUME = "/path"`.
 	VolumeMounts []VolumeMount `json:"volumeMounts,omitempty"`
 	// Devices of the host for the container. Text stands for a path.
@@ -396,6 +416,19 @@ type Resources struct {
 	Requests ResourceList `json:"requests,omitempty"`
 	// Maximum amounts, such as `memory = "64Mi"`. Default: no limits.
 	Limits ResourceList `json:"limits,omitempty"`
+}
+
+// Ulimit limits a resource of each process of a container (setrlimit, as in KEP-5758).
+type Ulimit struct {
+	// `core`, `cpu`, `data`, `fsize`, `locks`, `memlock`, `msgqueue`, `nice`, `nofile`, `nproc`, `rss`, `rtprio`, `rttime`, `sigpending`
+	// or `stack`, each at most once. `nproc` counts the processes of the user on the whole host: set `pidsLimit` of the pod instead.
+	// Required.
+	Name string `json:"name"`
+	// Limit that applies, or -1 for unlimited; for `nofile`, -1 is the maximum of the kernel. Processes can raise it up to the hard limit.
+	// Required.
+	Soft *int64 `json:"soft,omitempty"`
+	// Limit of the soft limit, or -1. Default: the soft limit.
+	Hard *int64 `json:"hard,omitempty"`
 }
 
 // ResourceList holds quantities by resource name.

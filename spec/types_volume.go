@@ -226,6 +226,10 @@ type Secret struct {
 	Data SecretData `json:"data,omitempty"`
 	// File with lines KEY=value, as for `kubectl create --from-env-file`; its keys are added to `data` when the pod is created.
 	EnvFile string `json:"envFile,omitempty"`
-	// Name of a systemd credential of the daemon with the value; the key is the name of the credential. Excludes `data` and `envFile`.
+	// Name of a systemd credential with the value: one of the daemon, or with `credentialFile` the name that it was encrypted with. The
+	// key is the name of the credential. Excludes `data` and `envFile`. Default: the base name of `credentialFile`.
 	Credential string `json:"credential,omitempty"`
+	// File with a credential that systemd-creds(1) has encrypted for this host, with its key or its TPM. It is decrypted when the pod
+	// starts, and kept in memory only. Excludes `data` and `envFile`.
+	CredentialFile string `json:"credentialFile,omitempty"`
 }

@@ -54,6 +54,8 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.words(&c.Command)
 	v.ports(c, hostPorts)
 	v.resources(&c.Resources, resourceNames)
+	v.ulimits(c)
+	v.init(c)
 	v.mounts(c)
 	v.devices(c)
 	v.probes(c)

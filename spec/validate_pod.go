@@ -37,8 +37,8 @@ func (v *validator) collect() {
 	for i, s := range p.Secrets {
 		switch n := v.at[&v.pod.Secrets[i].Data]; {
 		case n != nil && n.failed:
-		case s.Credential != "":
-			v.secrets[s.Name] = []string{s.Credential}
+		case s.CredentialName() != "":
+			v.secrets[s.Name] = []string{s.CredentialName()}
 		case s.EnvFile == "" || v.hasEnvFiles:
 			v.secrets[s.Name] = slices.Sorted(maps.Keys(s.Data))
 		}
@@ -162,8 +162,10 @@ func (v *validator) podFields() {
 	v.waitFor()
 	v.update(p.Update)
 	v.systemd(p.Systemd)
+	v.job()
 	v.schedule(p.Schedule)
 	v.unhealthy()
+	v.processLimits()
 }
 
 func qualifiedName(s string) []string { return validation.IsQualifiedName(s) }
@@ -267,11 +269,17 @@ func (v *validator) inlineObjects() {
 		s := &v.pod.Secrets[i]
 		v.inlineObject(s, &s.Name, names)
 		dataKeys(v, &s.Data)
-		if s.Credential != "" && (len(s.Data) > 0 || s.EnvFile != "") {
-			v.bad(&s.Credential, "Forbidden: may not be specified when data or envFile is set")
+		for _, field := range []*string{&s.Credential, &s.CredentialFile} {
+			if *field != "" && (len(s.Data) > 0 || s.EnvFile != "") {
+				v.bad(field, "Forbidden: may not be specified when data or envFile is set")
+			}
 		}
 		// A credential is a file in $CREDENTIALS_DIRECTORY, see systemd.exec(5).
 		v.name(&s.Credential, validation.IsConfigMapKey)
+		if reasons := validation.IsConfigMapKey(s.CredentialName()); s.Credential == "" && s.CredentialFile != "" && len(reasons) > 0 {
+			v.badHint(&s.CredentialFile, "set credential", "Invalid value: %s: its base name is the key: %s",
+				quote(s.CredentialFile), withoutExample(reasons[0]))
+		}
 	}
 }
 

@@ -30,18 +30,24 @@ func (s *stream) fieldsAre(n *node, keys ...string) {
 func (s *stream) workload(x *object, keys ...string) (of, template *node, ok bool) {
 	s.problems = append(s.problems, s.metadata(x, []string{"spec"})...)
 	of = x.n.child("spec")
+	template, ok = s.template(x, of, keys...)
+	return of, template, ok
+}
+
+// template returns the template of the pods in the spec of an object; ok is false if it has none, which is reported.
+func (s *stream) template(x *object, of *node, keys ...string) (template *node, ok bool) {
 	template = of.child("template")
 	switch {
 	case len(dnsSubdomain(x.name)) > 0:
 		at := cmp.Or(x.n.child("metadata").child("name"), x.n)
 		s.fail(at, "Required value: the pods of a "+x.kind+" are named after it, which must be a DNS subdomain")
-		return nil, nil, false
+		return nil, false
 	case of == nil || of.kind != kindTable || template == nil || template.kind != kindTable:
 		s.fail(cmp.Or(template, of, x.n), "spec.template: Required value: must be the metadata and the spec of a pod")
-		return nil, nil, false
+		return nil, false
 	}
 	s.fieldsAre(of, append(keys, "template", "selector")...)
-	return of, template, true
+	return template, true
 }
 
 // selectsOwn reports a selector that does not select the pods of its object, as the API server does.
@@ -294,178 +300,4 @@ func (root *node) list(key string) *node {
 		return nil
 	}
 	return n
-}
-
-// job adds the pods of a Job: one for each completion. Those beyond parallelism wait for an earlier one.
-func (s *stream) job(x *object) {
-	of, template, ok := s.workload(x, "completions", "parallelism", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished",
-		"completionMode", "suspend", "podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "maxFailedIndexes", "manualSelector",
-		"podReplacementPolicy", "managedBy")
-	if !ok {
-		return
-	}
-	if ttl := of.child("ttlSecondsAfterFinished"); ttl != nil {
-		s.problems = append(s.problems, warnAt(ttl, ignored+"finishedPodTTL of the host is the time for all pods"))
-	}
-	for _, key := range []string{"successPolicy", "backoffLimitPerIndex", "maxFailedIndexes"} {
-		if c := of.child(key); c != nil {
-			s.lose(c, "each pod of a Job succeeds or fails for itself", "")
-		}
-	}
-	retries := s.number(of, "backoffLimit", 6)
-	if c := of.child("backoffLimit"); c != nil && retries > 0 {
-		w := warnAt(c, "a pod that fails is restarted without a limit")
-		w.Hint = "set activeDeadlineSeconds in the pod"
-		s.problems = append(s.problems, w)
-	}
-	if suspend := of.child("suspend"); suspend != nil && suspend.value == true {
-		s.empty = true
-		s.problems = append(s.problems, warnAt(suspend, "Job "+quote(x.name)+" has no pods: it is suspended"))
-		return
-	}
-	parallelism := int(min(s.number(of, "parallelism", 1), 1<<20))
-	key := "completions"
-	if of.child(key) == nil {
-		key = "parallelism"
-	}
-	count := s.replicas(x, of, key)
-	indexed := textOf(of.child("completionMode")) == "Indexed"
-	rule := s.failurePolicy(of.child("podFailurePolicy"))
-	for i := range count {
-		name := x.name
-		if count > 1 || indexed {
-			name = fmt.Sprintf("%s-%d", x.name, i)
-		}
-		s.replica(x, template, name, func(root *node) {
-			s.jobPod(root, retries, rule)
-			if deadline := of.child("activeDeadlineSeconds"); deadline != nil && root.child("activeDeadlineSeconds") == nil {
-				c := deadline.clone()
-				c.segment = ""
-				root.put("activeDeadlineSeconds", c)
-				c.segment = deadline.path()
-			}
-			if indexed {
-				root.jobIndex("JOB_COMPLETION_INDEX", strconv.Itoa(i))
-			}
-			if parallelism > 0 && i >= parallelism {
-				root.waitFor(fmt.Sprintf("pod:%s-%d:succeeded", x.name, i-parallelism))
-			}
-		})
-	}
-}
-
-// jobPod sets the restart policy of the pod of a Job. A Job replaces a pod that failed, up to its limit; here its containers are restarted.
-func (s *stream) jobPod(root *node, retries int64, rule *node) {
-	policy := root.child("restartPolicy")
-	if textOf(policy) != string(RestartNever) && textOf(policy) != string(RestartOnFailure) {
-		s.fail(cmp.Or(policy, root), `spec.restartPolicy: Required value: must be "OnFailure" or "Never" in a Job`)
-		return
-	}
-	next := RestartOnFailure
-	if retries == 0 {
-		next = RestartNever
-	}
-	root.replace("restartPolicy", kindString, string(next))
-	for _, c := range items(root.child("containers")) {
-		if rule == nil || c.kind != kindTable || retries == 0 {
-			continue
-		}
-		c.replace("restartPolicy", kindString, string(RestartNever))
-		list := &node{kind: kindArray, at: rule.at, keyAt: rule.keyAt}
-		c.remove("restartPolicyRules")
-		c.add("restartPolicyRules", list)
-		list.appendItem(rule.clone())
-	}
-}
-
-// failurePolicy returns the rule by which containers are restarted that have not failed for good; nil: all of them are. A policy with one
-// rule for exit codes can be kept. Those for conditions, such as DisruptionTarget, never apply: pods are not disrupted.
-func (s *stream) failurePolicy(policy *node) *node {
-	var codes *node
-	for _, rule := range items(policy.child("rules")) {
-		exit, action := rule.child("onExitCodes"), textOf(rule.child("action"))
-		switch {
-		case exit == nil:
-			continue
-		case codes != nil || action != "FailJob" && action != "FailIndex" || exit.child("containerName") != nil:
-			s.lose(rule, "only one rule with onExitCodes and the action FailJob is supported", "")
-			continue
-		}
-		codes = exit
-	}
-	if codes == nil {
-		return nil
-	}
-	operator, values := "NotIn", []int64{}
-	if textOf(codes.child("operator")) == "NotIn" {
-		operator = "In"
-	}
-	for _, v := range items(codes.child("values")) {
-		if n, is := v.value.(int64); is && n != 0 {
-			values = append(values, n)
-		}
-	}
-	if operator == "NotIn" {
-		values = append(values, 0) // a container that succeeds is not restarted
-	}
-	rule, exit, list := newTable(nil), newTable(nil), &node{kind: kindArray, at: codes.at, keyAt: codes.keyAt}
-	for _, n := range []*node{rule, exit} {
-		n.at, n.keyAt = codes.at, codes.keyAt
-	}
-	rule.replace("action", kindString, "Restart")
-	rule.add("exitCodes", exit)
-	exit.replace("operator", kindString, operator)
-	exit.add("values", list)
-	for _, n := range values {
-		list.appendItem(&node{kind: kindInteger, value: n, at: codes.at, keyAt: codes.keyAt})
-	}
-	return rule
-}
-
-// jobIndex sets an environment variable and the annotation of an indexed Job.
-func (root *node) jobIndex(variable, value string) {
-	annotate(root, "annotations", "batch.kubernetes.io/job-completion-index", value)
-	for _, list := range []string{"initContainers", "containers"} {
-		for _, c := range items(root.child(list)) {
-			if c.kind != kindTable {
-				continue
-			}
-			if env := c.list("env"); env != nil {
-				e := newTable(nil)
-				e.at, e.keyAt = c.at, c.at
-				env.appendItem(e)
-				e.replace("name", kindString, variable)
-				e.replace("value", kindString, value)
-			}
-		}
-	}
-}
-
-// cronJob reads a CronJob. Its schedule is not kept: run starts its job once, and nothing else starts it.
-func (s *stream) cronJob(x *object) {
-	s.problems = append(s.problems, s.metadata(x, []string{"spec"})...)
-	of := x.n.child("spec")
-	s.fieldsAre(of, "schedule", "timeZone", "startingDeadlineSeconds", "concurrencyPolicy", "suspend", "jobTemplate",
-		"successfulJobsHistoryLimit", "failedJobsHistoryLimit")
-	template := of.child("jobTemplate")
-	if textOf(of.child("schedule")) == "" || template.child("spec") == nil {
-		s.fail(cmp.Or(of, x.n), "CronJob: spec.schedule and spec.jobTemplate.spec: Required value")
-		return
-	}
-	before := len(s.pods)
-	jobTable := newTable(nil)
-	jobTable.at, jobTable.keyAt = x.n.at, x.n.at
-	jobTable.add("metadata", x.n.child("metadata"))
-	jobTable.add("spec", template.child("spec"))
-	x.n.child("metadata").parent, template.child("spec").parent = x.n, template
-	s.job(&object{n: jobTable, kind: "Job", name: x.name})
-	message := "the schedule is not used: the job runs once, now"
-	if !s.o.RunCronJobs {
-		s.pods = s.pods[:before]
-		s.waiting++
-		message = "the schedule is not used: no pod is started"
-	}
-	w := warnAt(of.child("schedule"), message)
-	w.Hint = scheduleHint
-	s.problems = append(s.problems, w)
 }

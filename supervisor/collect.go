@@ -133,19 +133,35 @@ func (s *Supervisor) collectable() (due []finishedPod, wake time.Duration) {
 	s.mu.Lock()
 	limits, schedules := s.finished, s.schedules
 	s.mu.Unlock()
-	list := slices.DeleteFunc(s.finishedPods(), func(p finishedPod) bool {
-		isRun := p.Owner.Schedule != "" && (schedules == nil || slices.Contains(schedules, p.Owner.Schedule))
-		return !p.Facts.Collection.Requested.IsZero() || isRun
-	})
+	// The limits of the host do not apply to the runs of a schedule.
+	isRun := func(p finishedPod) bool {
+		return p.Owner.Schedule != "" && (schedules == nil || slices.Contains(schedules, p.Owner.Schedule))
+	}
+	list := slices.DeleteFunc(s.finishedPods(), func(p finishedPod) bool { return !p.Facts.Collection.Requested.IsZero() })
+	surplus := 0
+	if limits.Max > 0 {
+		surplus = len(list) - limits.Max
+		for _, p := range list {
+			if isRun(p) {
+				surplus--
+			}
+		}
+	}
 	now := s.shared.now()
 	wake = -1
-	for i, p := range list {
-		tooMany := limits.Max > 0 && i < len(list)-limits.Max
-		left := limits.TTL - now.Sub(p.at)
+	for _, p := range list {
+		ttl, limited, tooMany := limits.TTL, limits.TTL > 0 && !isRun(p), false
+		if own := p.Pod.TTLSecondsAfterFinished; own != nil {
+			ttl, limited = own.Duration(), true
+		}
+		if surplus > 0 && !isRun(p) {
+			tooMany, surplus = true, surplus-1
+		}
+		left := ttl - now.Sub(p.at)
 		switch {
-		case tooMany || limits.TTL > 0 && left <= 0:
+		case tooMany || limited && left <= 0:
 			due = append(due, p)
-		case limits.TTL > 0 && wake < 0:
+		case limited && (wake < 0 || left < wake):
 			wake = min(left, maxSleep) // timers stop while the host is suspended
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -270,6 +271,44 @@ func TestChangedFileOfCollectedPod(t *testing.T) {
 		if m.collected() != "" {
 			t.Error("the pod that ran again is collected at once")
 		}
+	})
+}
+
+// TestTTLSecondsAfterFinished: the time of a pod itself replaces that of the host, also for a run of a schedule.
+func TestTTLSecondsAfterFinished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.finished = supervisor.FinishedPods{TTL: time.Hour, Max: 5}
+		m.start()
+		m.SetSchedules([]string{"backup"})
+		for name, ttl := range map[string]spec.Seconds{"at-once": 0, "early": 600, "late": 7200, "run": 1200} {
+			pod := sleeper("1")
+			pod.Name, pod.TTLSecondsAfterFinished = name, &ttl
+			owner := state.Owner{}
+			if name == "run" {
+				owner.Schedule = "backup"
+			}
+			if _, err := m.Add(pod, owner); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.finish("host", "1", "")
+		for _, step := range []struct {
+			after time.Duration
+			want  string
+		}{
+			{time.Minute, "at-once"},
+			{10 * time.Minute, "at-once early"},
+			{10 * time.Minute, "at-once early run"},
+			{time.Hour, "at-once early host run"},
+			{time.Hour, "at-once early host late run"},
+		} {
+			m.pass(step.after)
+			if got := m.collected(); got != step.want {
+				t.Errorf("collected %q, want %q", got, step.want)
+			}
+		}
+		m.leave()
 	})
 }
 

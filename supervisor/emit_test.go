@@ -190,6 +190,13 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil,
 			emitted{api.EventPodDeadlineExceeded},
 		},
+		{
+			"backoffLimit exceeded", with(func(p *spec.Pod, c *spec.Container) {
+				p.RestartPolicy, p.BackoffLimit = spec.RestartOnFailure, new(int32)
+				c.Command = []string{"sh", "-c", "sleep 100; exit 1"}
+			}), nil, nil,
+			emitted{api.EventPodBackoffExceeded},
+		},
 		{"all containers restarted", with(func(_ *spec.Pod, c *spec.Container) {
 			c.Command = []string{"sh", "-c", "sleep 100; exit 42"}
 			c.RestartPolicy = spec.RestartNever

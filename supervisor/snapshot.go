@@ -83,6 +83,16 @@ func (s *Snapshot) condition(t lifecycle.ConditionType) (found lifecycle.Conditi
 	return found
 }
 
+// Stopped reports that a user has stopped the pod, before its work was finished.
+func (s *Snapshot) Stopped() bool {
+	stop := &s.Facts.Stop
+	if !stop.ByUser || stop.Delete || stop.Reason != "" || !s.Status.Phase.Terminal() {
+		return false
+	}
+	end := lifecycle.WorkFinishedAt(s.Pod, &s.Facts)
+	return end.IsZero() || !end.Before(stop.Requested)
+}
+
 // Settled reports that no container runs and none will be started. Of a pod whose state cannot be saved, what it leaves may remain: it may
 // not be removable either.
 func (s *Snapshot) Settled() bool { return s.AtRest || s.NotDurable && s.Status.Phase.Terminal() }

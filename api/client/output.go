@@ -20,12 +20,12 @@ type OutputQuery struct {
 	Tail       *int // number of lines from the end of each run that exists, unless the container has a position in From; nil: all
 	Since      time.Time
 	Until      time.Time // zero: no bound; cannot be combined with Follow
-	// Text, if not empty, selects lines that contain it, in any case. Without Follow, the daemon bounds such a search.
+	// Text, if not empty, selects lines that contain it, in any case. Without Follow, the daemon bounds the search in each container.
 	Text string
 	From api.Positions
 	// Skipped, if not nil, is called before a line if lines before it were removed before they could be read.
 	Skipped func(container string, s api.Skipped)
-	// SearchStopped, if not nil, is called after the last line if the search for Text has reached a bound.
+	// SearchStopped, if not nil, is called after the last line of a container if the search for Text has reached a bound in it.
 	SearchStopped func(api.SearchStopped)
 }
 

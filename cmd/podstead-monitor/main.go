@@ -1,6 +1,7 @@
 // Command podstead-monitor is the parent of all containers of a host, and the keeper that starts it again. The podstead daemon starts one
-// keeper; see package monitor. In pods whose containers share a PID namespace it is also the pause process; see package pause. It also
-// holds the namespaces of a daemon without root; see package holder.
+// keeper; see package monitor. In pods whose containers share a PID namespace it is also the pause process; see package pause.
+// In containers with an init process it is that process; see package containerinit. It also holds the namespaces of a daemon without root;
+// see package holder.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 	"os"
 	"runtime"
 
+	"github.com/podstead/podstead/runtime/containerinit"
 	"github.com/podstead/podstead/runtime/holder"
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/pause"
@@ -23,6 +25,9 @@ var version string
 func main() {
 	if pause.Invoked(os.Args) {
 		os.Exit(pause.Main())
+	}
+	if containerinit.Invoked(os.Args) {
+		os.Exit(containerinit.Main(os.Args))
 	}
 	if holder.Invoked(os.Args) {
 		os.Exit(holder.Main())

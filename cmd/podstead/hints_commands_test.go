@@ -20,19 +20,20 @@ type recipe struct {
 
 // recipes are those of the command lines in hints. [onContainers] are followed by TestHintsOnContainers.
 var recipes = map[string]recipe{
-	"apply -":         {as: "podstead apply web.toml"}, // after a program that writes to it
-	"apply X":         {as: "podstead apply web.toml"},
-	"events --follow": {until: "started"},
-	"get --watch":     {until: "web"},
-	"help":            {as: "podstead help all"},
-	"logs X -c X":     {as: "podstead logs web -c app"},
-	"plan X":          {as: "podstead plan web.toml"},
-	"run FILE":        {as: "podstead run once.toml"},
-	"run X":           {as: "podstead run once.toml"},
-	"start --all":     {before: []string{"stop --all"}},
-	"start POD":       {before: []string{"stop web"}},
-	"up FILE":         {as: "podstead up once.toml"},
-	"validate X":      {as: "podstead validate web.toml"},
+	"apply -":                             {as: "podstead apply web.toml"}, // after a program that writes to it
+	"apply X":                             {as: "podstead apply web.toml"},
+	"events --follow":                     {until: "started"},
+	"get --watch":                         {until: "web"},
+	"help":                                {as: "podstead help all"},
+	"logs X -c X":                         {as: "podstead logs web -c app"},
+	"logs X -c X --since-time X --grep X": {as: "podstead logs web -c app --since-time 2026-01-02T15:04:05Z --grep x"},
+	"plan X":                              {as: "podstead plan web.toml"},
+	"run FILE":                            {as: "podstead run once.toml"},
+	"run X":                               {as: "podstead run once.toml"},
+	"start --all":                         {before: []string{"stop --all"}},
+	"start POD":                           {before: []string{"stop web"}},
+	"up FILE":                             {as: "podstead up once.toml"},
+	"validate X":                          {as: "podstead validate web.toml"},
 
 	"bundle create DIR -o FILE":  {as: "podstead bundle create pods -o web.bundle"},
 	"cp POD:FILE FILE":           {as: "podstead cp web:/bin/busybox busybox"},

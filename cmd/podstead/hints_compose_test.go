@@ -27,7 +27,10 @@ var composeHints = []composeHint{
 	{hint: "set another target", before: "devices: ['/dev/kvm:/kvm']", after: "devices: [/dev/kvm]"},
 	{hint: "limit the time with cpus", before: `cpuset: "0"`, after: "cpus: 1"},
 	{hint: `set restart: "no"`, before: "deploy: {mode: replicated-job}", after: `restart: "no"`},
-	{hint: "set pods.pidsLimit in podstead.toml", before: "pids_limit: 10"},
+	{
+		hint:   "set pidsLimit in the pod file",
+		before: "services: {web: {image: web}, log: {image: log, network_mode: \"service:web\", pids_limit: 5}}",
+	},
 	{hint: "use the names of the pods", before: "external_links: [db]"},
 	{hint: "set containerLog in podstead.toml", before: "logging: {options: {max-size: 1m}}"},
 	{
@@ -47,7 +50,6 @@ var composeHints = []composeHint{
 	},
 	{hint: "set engine.runtime in podstead.toml", before: "runtime: crun"},
 	{hint: "set ephemeral-storage in the pod file", before: "storage_opt: {size: 1G}"},
-	{hint: "lower a limit in the command", before: "ulimits: {nofile: 1024}", after: `command: sh -c "ulimit -n 1024; exec PROGRAM"`},
 	{hint: "set it in the command", before: `umask: "0077"`, after: `command: sh -c "umask 0077; exec PROGRAM"`},
 	{hint: "set hostUsers = false in the pod file", before: "userns_mode: auto"},
 	{hint: "set network_mode", before: "uts: host", after: "network_mode: host"},

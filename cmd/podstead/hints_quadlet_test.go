@@ -47,10 +47,6 @@ var quadletHints = []quadletHint{
 		hint:   "set the annotation podstead.io/log-driver",
 		before: webUnit + "Pod=shop.pod\nLogDriver=journald\n" + dbUnit + "Pod=shop.pod\n" + podUnit,
 	},
-	{
-		hint:   "set shareProcessNamespace in the pod file",
-		before: webUnit + "Pod=shop.pod\nRunInit=true\n" + dbUnit + "Pod=shop.pod\n" + podUnit,
-	},
 	{hint: "write a long time", before: "StopTimeout=infinity", after: "StopTimeout=86400"},
 	{
 		hint:   "pass the .container, .pod or .kube units",
@@ -76,7 +72,12 @@ var quadletHints = []quadletHint{
 		before: "-- web.container --\n[Container]\nRootfs=/srv/web\n", after: webUnit,
 	},
 	{hint: "write a pod of its own", before: webUnit + "Pod=shop.pod\nStartWithPod=false\n" + podUnit, after: webUnit},
-	{hint: "set the limit in the command", before: "Ulimit=nofile=65536", after: `Exec=sh -c "ulimit -n 65536; exec PROGRAM"`},
+	{hint: "write each limit", before: "Ulimit=host", after: "Ulimit=nofile=1024:65536"},
+	{hint: "write a size", before: "ShmSize=0", after: "ShmSize=1g"},
+	{
+		hint:   "set pidsLimit in the pod file",
+		before: webUnit + "Pod=shop.pod\nPidsLimit=5\n" + dbUnit + "Pod=shop.pod\n" + podUnit,
+	},
 	{hint: "set procMount and hostUsers = false in the pod file", before: "Unmask=ALL"},
 	{hint: "for a user namespace", before: "UIDMap=0:1:1"},
 	{hint: "set fsGroup in the pod file", before: webUnit + "Volume=data.volume:/data\n-- data.volume --\n[Volume]\nUID=1000\n"},
@@ -112,7 +113,11 @@ var quadletHints = []quadletHint{
 	{hint: "write its name as Image=NAME", before: webUnit + "-- a.build --\n[Build]\nImageTag=a:1\n", after: webUnit},
 	{hint: "write a command as [[notify]] in podstead.toml", before: "[Unit]\nOnFailure=a.service"},
 	{hint: "write EnvironmentFile= into [Container]", before: ofService + "EnvironmentFile=/a.env", after: "EnvironmentFile=/a.env"},
-	{hint: "set credential in secrets of the pod file", before: ofService + "LoadCredentialEncrypted=a:/a"},
+	{
+		hint:   "mount it with Volume=",
+		before: "EnvironmentFile=%d/a\n" + ofService + "LoadCredentialEncrypted=a:/a",
+		after:  "Volume=%d/a:/a\n" + ofService + "LoadCredentialEncrypted=a:/a",
+	},
 	{hint: "write the value to a file of /etc/podstead/secrets", before: ofService + "SetCredential=a:b", after: "Secret=a"},
 	{hint: "set restartPolicyRules in the pod file", before: ofService + "RestartPreventExitStatus=2"},
 	{hint: "write an entry of initContainers, or a unit of systemd", before: ofService + "ExecStartPre=/bin/true"},

@@ -67,6 +67,7 @@ func newPageHost(t *testing.T) *transcript.Shell {
 	env := append(os.Environ(),
 		"PATH="+filepath.Join(dir, "bin")+":"+bin+":"+os.Getenv("PATH"), "NO_COLOR=1", "TESTDIR="+dir,
 		"PODSTEAD_STATE_DIR="+dir+"/lib", "PODSTEAD_RUN_DIR="+dir+"/r", "PODSTEAD_LOG_DIR="+dir+"/log", "PODSTEAD_CONFIG_DIR="+dir+"/etc",
+		"SYSTEMD_CREDENTIAL_SECRET="+dir+"/credential.secret", // in place of the key of the host
 		"PODSTEAD_CONFIG="+dir+"/etc/podstead.toml", "PODSTEAD_ENGINE_IDLE_TIMEOUT=1m", "PODSTEAD_IMAGES_CERTS_DIR="+dir+"/etc/certs.d")
 	shell := &transcript.Shell{
 		Dir: work, Env: env, Timeout: 2 * time.Minute,

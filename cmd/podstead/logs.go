@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ import (
 // timestampFormat is the format of --timestamps, with a fixed number of digits as in the kubelet (RFC3339NanoFixed).
 const timestampFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
-// selectorTail is the default of --tail with --selector, as in kubectl.
+// selectorTail is the default of --tail with --selector and without --grep, as in kubectl.
 const selectorTail = 10
 
 // logsFlags are the flags of logs.
@@ -50,10 +51,11 @@ there are several pods. Without --follow, the logs are shown one pod and one con
 
 With --follow, the logs of all containers are shown as they are written, over restarts of containers and of the
 daemon, until none of them runs again or the pods are deleted. --tail and --since apply to each container. With
---selector, the last 10 lines of each container are shown, as by kubectl, unless --tail is given.
+--selector, the last 10 lines of each container are shown, as by kubectl, unless --tail or --grep is given.
 
 With --grep, only lines that contain a text are shown. The daemon searches them, after --tail and --since, up to 256 MiB of
-each pod and 20 seconds; if it stops before the end, logs reports on stderr how to continue. --follow has no such bound.
+each container and 20 seconds; if it stops before the end, logs reports on stderr how to continue, and exits with 1.
+--follow has no such bound.
 
 Logs are rotated by size. If a reader is slower than the container, lines may be removed before they are shown. Then
 --follow reports on stderr how many.`,
@@ -84,7 +86,7 @@ Logs are rotated by size. If a reader is slower than the container, lines may be
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until none of the containers runs again")
 	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run (lastState in the container status)")
 	cmd.Flags().IntVar(&f.tail, "tail", -1,
-		"`number` of lines to show from the end of the logs of each container (default all, 10 with --selector)")
+		"`number` of lines to show from the end of the logs of each container (default all, 10 with --selector without --grep)")
 	cmd.Flags().Lookup("tail").DefValue = "0" // keeps "(default -1)" out of the help
 	cmd.Flags().StringVar(&f.grep, "grep", "", "show only lines that contain this `text`, in any case")
 	f.since.flags(cmd, "lines")
@@ -143,7 +145,7 @@ func (f *logsFlags) query(cmd *cobra.Command) (client.OutputQuery, error) {
 	if f.previous {
 		q.Runs = api.PreviousRun
 	}
-	if f.pods.labels != "" && !set("tail") {
+	if f.pods.labels != "" && !set("tail") && f.grep == "" {
 		f.tail = selectorTail
 	}
 	if f.tail >= 0 {
@@ -170,16 +172,37 @@ func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q client
 	}
 	text.Pods(pods)
 	var lost sync.Once
-	return follow.Logs(cmd.Context(), follow.LogOptions{
+	var unsearched []string // how to continue searches that have reached a bound
+	err := follow.Logs(cmd.Context(), follow.LogOptions{
 		Daemon: daemonLogs{w}, Pods: pods, Query: q,
 		Line: func(pod string, l api.Line) error {
 			text.Line(pod, l)
 			return out.failed()
 		},
-		Skipped:       func(pod, container string, s api.Skipped) { text.Notice(follow.SkippedNotice(pod, container, s)) },
-		SearchStopped: func(pod string, s api.SearchStopped) { text.Notice(follow.SearchStoppedNotice(pod, s)) },
-		Reconnected:   func() { lost.Do(func() { text.Notice(wait.Reconnected) }) },
+		Skipped: func(pod, container string, s api.Skipped) { text.Notice(follow.SkippedNotice(pod, container, s)) },
+		SearchStopped: func(pod string, s api.SearchStopped) { // one pod after the other
+			text.Notice(follow.SearchStoppedNotice(pod, s, time.UTC))
+			unsearched = append(unsearched, f.continued(pod, s))
+		},
+		Reconnected: func() { lost.Do(func() { text.Notice(wait.Reconnected) }) },
 	})
+	if err == nil && len(unsearched) > 0 {
+		return &failure{status: statusFailed, err: errors.New("search logs: not all lines were searched"), hints: unsearched}
+	}
+	return err
+}
+
+// continued returns the hint to continue a search.
+func (f *logsFlags) continued(pod string, s api.SearchStopped) string {
+	text := "TEXT"
+	if !strings.ContainsFunc(f.grep, func(c rune) bool { return c < ' ' || c > '~' }) { // it is not escaped when it is printed
+		text = "'" + strings.ReplaceAll(f.grep, "'", `'\''`) + "'"
+	}
+	if f.previous {
+		text += " --previous"
+	}
+	return fmt.Sprintf("continue with podstead logs %s -c %s --since-time %s --grep %s",
+		pod, s.Container, s.From.Format(time.RFC3339Nano), text)
 }
 
 // prefixOf returns the prefix of the lines.

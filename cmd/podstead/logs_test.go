@@ -3,13 +3,22 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -176,6 +185,121 @@ func TestLogsToFullDisk(t *testing.T) {
 			stderr.String() != "podstead: no space left on device\n" {
 			t.Errorf("%s: exit code %d after %d writes, stderr %q", line, code, w.written, stderr.String())
 		}
+	}
+}
+
+// searchable is a daemon with the pod web. The search for a text that begins with "it's" reaches a bound in both of its containers.
+type searchable struct {
+	*http.Server
+
+	query  atomic.Pointer[url.Values] // of the last search
+	served chan error
+}
+
+// serveSearches returns a daemon that listens on a socket.
+func serveSearches(socket string) (*searchable, error) {
+	s := &searchable{served: make(chan error, 1)}
+	s.Server = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := json.NewEncoder(w)
+		pod := api.Pod{Metadata: api.Metadata{Name: "web", UID: "u", Labels: map[string]string{"a": "b"}}}
+		switch r.URL.Path {
+		case "/v1/version":
+			_ = answer.Encode(api.Version{}) // the client is gone if that fails
+		case "/v1/pods":
+			_ = answer.Encode(api.PodList{Items: []api.Pod{pod}})
+		case "/v1/pods/web":
+			_ = answer.Encode(pod)
+		default:
+			s.query.Store(new(r.URL.Query()))
+			_ = answer.Encode(api.OutputRecord{Line: api.Line{Container: "app", Stream: "stdout", Line: "found"}})
+			for _, name := range []string{"app", "proxy"} {
+				stopped := api.SearchStopped{Container: name, Bytes: 256 << 20, Seconds: 3, From: time.Unix(1e9, 5).UTC()}
+				if strings.HasPrefix(r.FormValue("grep"), "it's") {
+					_ = answer.Encode(api.OutputRecord{SearchStopped: &stopped})
+				}
+			}
+		}
+	})}
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	go func() { s.served <- s.Serve(l) }()
+	return s, nil
+}
+
+// close stops the daemon.
+func (s *searchable) close() error {
+	if err := errors.Join(s.Close(), <-s.served); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// answerSearches is a command of scripts: the daemon of the script is [searchable].
+func answerSearches(ts *testscript.TestScript, _ bool, _ []string) {
+	socket := filepath.Join(ts.Getenv("TESTDIR"), "s")
+	s, err := serveSearches(socket)
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(s.close()) })
+	ts.Setenv("PODSTEAD_SOCKET", socket)
+}
+
+// TestLogsSearch checks that a search has no default of --tail, that one that reaches a bound in containers fails with hints that continue
+// it, and that another one succeeds.
+func TestLogsSearch(t *testing.T) {
+	dir, err := os.MkdirTemp("", "p") // the path of a socket in it must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	s, err := serveSearches(filepath.Join(dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Setenv("PODSTEAD_SOCKET", filepath.Join(dir, "s"))
+	const notices = "podstead: web/app: the search stopped after 256Mi (3s), lines from 2001-09-09T01:46:40Z on are not searched\n" +
+		"podstead: web/proxy: the search stopped after 256Mi (3s), lines from 2001-09-09T01:46:40Z on are not searched\n" +
+		"podstead: search logs: not all lines were searched\n"
+	hints := func(flags string) string {
+		const hint = "hint: continue with podstead logs web -c "
+		return notices + hint + "app " + flags + "\n" + hint + "proxy " + flags + "\n"
+	}
+	for name, test := range map[string]struct {
+		args   []string
+		tail   string
+		code   int
+		stderr string
+	}{
+		"all lines":        {args: []string{"web", "--grep", "x"}},
+		"selector":         {args: []string{"-l", "a=b", "--grep", "x"}},
+		"tail of selector": {args: []string{"-l", "a=b", "--grep", "x", "--tail", "3"}, tail: "3"},
+		"no search":        {args: []string{"-l", "a=b"}, tail: "10"},
+		"a bound": {
+			args: []string{"web", "--grep", "it's"}, code: statusFailed,
+			stderr: hints("--since-time 2001-09-09T01:46:40.000000005Z --grep 'it'\\''s'"),
+		},
+		"a bound in the previous run": {
+			args: []string{"web", "--previous", "--grep", "it's\n"}, code: statusFailed,
+			stderr: hints("--since-time 2001-09-09T01:46:40.000000005Z --grep TEXT --previous"),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr bytes.Buffer
+			a := &app{in: strings.NewReader(""), out: &stdout, err: &stderr}
+			code := a.run(t.Context(), append([]string{"logs", "--prefix=false"}, test.args...))
+			if code != test.code || stdout.String() != "found\n" || stderr.String() != test.stderr {
+				t.Errorf("exit code %d, stdout %q, stderr:\n%swant:\n%s", code, stdout.String(), stderr.String(), test.stderr)
+			}
+			if got := s.query.Load().Get("tail"); got != test.tail {
+				t.Errorf("tail %q, want %q", got, test.tail)
+			}
+		})
 	}
 }
 

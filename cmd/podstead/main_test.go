@@ -71,7 +71,10 @@ var wrapRun = func(run func() int) int {
 // TestScripts runs the scripts in testdata/script on an engine in memory.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	runScripts(t, testscript.Params{Dir: "testdata/script", Setup: setupScript, UpdateScripts: *update, RequireExplicitExec: true})
+	runScripts(t, testscript.Params{
+		Dir: "testdata/script", Setup: setupScript, UpdateScripts: *update, RequireExplicitExec: true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"answer-searches": answerSearches},
+	})
 }
 
 // runScripts is [testscript.Run], which leaves its temporary directory if not all scripts run in this process.

@@ -16,7 +16,7 @@ func pageNames() []string {
 	return append(baseNames("../../docs/howto/coming-from-*.md", ""),
 		"manage-images.md", "carry-pods-to-hosts-without-network.md", "registries.md", "verify-image-signatures.md",
 		"keep-the-disk-free.md", "keep-logs-bounded.md", "images-without-a-registry.md", "outgrowing-one-host.md", "test-your-pod-files.md",
-		"run-jobs-at-night.md", "use-devices.md")
+		"run-jobs-at-night.md", "seal-secrets.md", "use-devices.md")
 }
 
 // TestPages runs every command of the pages for users of other tools, of those about images, and of others, on real containers, in order,

@@ -217,7 +217,6 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	if f.isInteractive(cmd) {
 		return a.runInteractive(cmd, args, f, level)
 	}
-	f.spec.RunCronJobs = true
 	requests, err := a.readFiles(cmd, args, f.spec, level)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/show"
 	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
 )
 
 const (
@@ -157,6 +159,9 @@ func (a *app) printTop(cmd *cobra.Command, c *client.Client, f *topFlags) error 
 	pods, missing := f.of(list.Items)
 	var names []string
 	selected := map[string]bool{} // by UID
+	if missing == nil {
+		missing = scheduledError(pods, f.names)
+	}
 	for i := range pods {
 		if uid := pods[i].Metadata.UID; uid != "" { // not a file that is refused
 			selected[uid] = true
@@ -196,6 +201,22 @@ func (a *app) printTop(cmd *cobra.Command, c *client.Client, f *topFlags) error 
 		a.note("disk usage was measured up to %s ago", view.Age(age))
 	}
 	return missing
+}
+
+// scheduledError is the error of the named pods that are started by a schedule: they use nothing, their runs do. Nil: there are none.
+func scheduledError(pods []api.Pod, names []string) error {
+	var list []error
+	var hints []string
+	for i := range pods {
+		if name := pods[i].Metadata.Name; pods[i].Status.Schedule != nil && slices.Contains(names, name) {
+			list = append(list, fmt.Errorf("pod %q is started by its schedule, and does not run itself", name))
+			hints = append(hints, fmt.Sprintf("show what its runs use with podstead top -l %s=%s", spec.LabelSchedule, name))
+		}
+	}
+	if list == nil {
+		return nil
+	}
+	return &failure{status: statusFailed, err: errors.Join(list...), hints: hints}
 }
 
 func (a *app) metricsCommand() *cobra.Command {

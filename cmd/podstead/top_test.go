@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,24 @@ func TestTop(t *testing.T) {
 		t.Errorf("the pod that exists is missing:\n%s", got.stdout)
 	}
 	h.fails(t, "top containers none", statusNotFound, `no such pod "none"`)
+}
+
+// TestTopOfSchedule checks that top of a pod that is started by its schedule fails with a hint, and that it is left out of all pods.
+func TestTopOfSchedule(t *testing.T) {
+	t.Parallel()
+	pods := []api.Pod{{Metadata: api.Metadata{Name: "web"}}, {Metadata: api.Metadata{Name: "night"}}}
+	pods[1].Status.Schedule = &api.ScheduleStatus{}
+	if err := scheduledError(pods, nil); err != nil {
+		t.Errorf("all pods: %v", err)
+	}
+	if err := scheduledError(pods, []string{"web"}); err != nil {
+		t.Errorf("another pod: %v", err)
+	}
+	f, _ := errors.AsType[*failure](scheduledError(pods, []string{"web", "night"}))
+	if f == nil || f.Error() != `pod "night" is started by its schedule, and does not run itself` ||
+		!slices.Equal(f.hints, []string{"show what its runs use with podstead top -l podstead.io/schedule=night"}) {
+		t.Errorf("%+v", f)
+	}
 }
 
 func TestTopErrors(t *testing.T) {

@@ -18,7 +18,8 @@ func (a *app) uiCommand() *cobra.Command {
 		Short: "Show pods in a browser",
 		Long: `Serve a page with the pods of this host, and print its URL: states and restarts, why pods are in their state, timelines,
 last exits, logs, CPU and memory, and the disk and memory of the host. It works over the read-only socket. The page changes
-nothing, unless --allow-actions is given: then it can restart, stop and start pods, and asks before it does.
+nothing, unless --allow-actions is given: then it can restart, stop and start pods, which it asks before, and open a shell
+in a container.
 
 The page listens on a loopback address only. Its URL has a random token, without which nothing is shown. To reach it from
 another host, forward the port with ssh -L and the same port number, and with ExitOnForwardFailure=yes: another user of that host
@@ -31,13 +32,13 @@ The command runs until Ctrl-C, or until no page was open for ` + fmt.Sprintf("%.
   # Use a fixed port, for ssh -o ExitOnForwardFailure=yes -L 127.0.0.1:8088:127.0.0.1:8088 HOST
   podstead ui --listen 127.0.0.1:8088
 
-  # Let the page restart, stop and start pods
+  # Let the page restart, stop and start pods, and open shells in containers
   podstead ui --allow-actions`,
 		Args:              noArguments,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`address` to listen on, 127.0.0.1 or ::1; port 0 is a free port")
-	cmd.Flags().BoolVar(&allowActions, "allow-actions", false, "let the page restart, stop and start pods")
+	cmd.Flags().BoolVar(&allowActions, "allow-actions", false, "let the page restart, stop and start pods, and open shells")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		address, err := ui.ParseAddress(listen)
 		if err != nil {

@@ -38,8 +38,10 @@ func probeAnswers(p *probes.Prober) func(uid string) []api.ContainerProbeAnswer 
 	return func(uid string) (list []api.ContainerProbeAnswer) {
 		for _, a := range p.Answers(uid) {
 			list = append(list, api.ContainerProbeAnswer{
-				Container:   a.Container,
-				ProbeAnswer: api.ProbeAnswer{Probe: api.ProbeKind(a.Kind), Outcome: api.ProbeOutcome(a.Outcome), Time: a.At.Wall},
+				Container: a.Container,
+				ProbeAnswer: api.ProbeAnswer{
+					Probe: api.ProbeKind(a.Kind), Outcome: api.ProbeOutcome(a.Outcome), Time: a.At.Wall, Seconds: a.Took.Seconds(),
+				},
 			})
 		}
 		return list

@@ -148,7 +148,7 @@ func (s *Server) prune(r *http.Request) (any, error) {
 			_, scheduled := s.scheduled(name)
 			path, err := s.o.Files.Remove(r.Context(), name)
 			if err == nil && scheduled {
-				err = s.o.Schedules.Delete(r.Context(), name, requester(r))
+				err = s.deleteRuns(r, name, path)
 			}
 			if err != nil {
 				errs = append(errs, err)

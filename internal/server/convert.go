@@ -86,14 +86,10 @@ func nodeName() string {
 // stoppedAt returns when a client requested the stop of a pod that is stopped. It is zero if the pod runs or is being deleted, or if it had
 // completed or failed before.
 func stoppedAt(s *supervisor.Snapshot) time.Time {
-	stop := &s.Facts.Stop
-	if !stop.ByUser || stop.Delete || stop.Reason != "" || !s.Status.Phase.Terminal() {
+	if !s.Stopped() {
 		return time.Time{}
 	}
-	if end := lifecycle.WorkFinishedAt(s.Pod, &s.Facts); !end.IsZero() && end.Before(stop.Requested) {
-		return time.Time{}
-	}
-	return seconds(stop.Requested.Wall)
+	return seconds(s.Facts.Stop.Requested.Wall)
 }
 
 // seconds returns a time with the precision of metav1.Time.

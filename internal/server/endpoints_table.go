@@ -141,12 +141,13 @@ func readEndpoints() []Endpoint {
 				{Name: "sinceTime", Type: Timestamp, Description: "Omit lines before this time."},
 				{
 					Name: "untilTime", Type: Timestamp,
-					Description: "End each run at its first line after this time. Cannot be combined with follow.",
+					Description: "Omit lines after this time. Cannot be combined with follow.",
 				},
 				{
 					Name: "grep", Type: Text,
 					Description: "Omit lines that do not contain this text, in any case, after `tail` and `sinceTime`. Without " +
-						"follow, the search ends after 256 MiB of lines or 20 seconds. Then the last record has `searchStopped`.",
+						"follow, the search in each container ends after 256 MiB of lines or 20 seconds. Then its last record has " +
+						"`searchStopped`. Lines before `sinceTime`, and the time in which the client does not read, do not count.",
 				},
 				{Name: "from", Type: JSON, Description: "Continue after these positions: an object of Position by container."},
 			},

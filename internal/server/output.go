@@ -23,7 +23,7 @@ type outputQuery struct {
 	tail       int // of each run that exists; 0: all, -1: none
 	since      time.Time
 	until      time.Time // zero: no bound
-	search     *search   // nil: all lines
+	text       string    // that lines contain; empty: all lines
 	from       api.Positions
 }
 
@@ -47,11 +47,8 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 	if o.follow && !o.until.IsZero() {
 		return o, invalidField("untilTime", "untilTime: cannot be combined with follow")
 	}
-	if text := q.Get("grep"); text != "" {
-		if len(text) > maxSearchText {
-			return o, invalidField("grep", "grep: must have at most %d bytes", maxSearchText)
-		}
-		o.search = newSearch(text, !o.follow)
+	if o.text = q.Get("grep"); len(o.text) > maxSearchText {
+		return o, invalidField("grep", "grep: must have at most %d bytes", maxSearchText)
 	}
 	o.runs = api.OutputRuns(q.Get("runs"))
 	if !slices.Contains([]api.OutputRuns{api.AllRuns, api.NewestRun, api.PreviousRun}, o.runs) {
@@ -112,7 +109,10 @@ func (s *Server) sendOutput(ctx context.Context, out *stream, snapshot *supervis
 	result := make(chan error, 1)
 	go func() {
 		for _, name := range q.containers {
-			c := containerOutput{server: s, pod: snapshot.Pod.Name, uid: snapshot.Facts.UID, name: name, query: q, lines: lines}
+			c := containerOutput{
+				server: s, pod: snapshot.Pod.Name, uid: snapshot.Facts.UID, name: name, query: q, lines: lines,
+				search: newSearch(q.text, !q.follow),
+			}
 			readers.Go(func() error { return c.send(ctx) })
 		}
 		result <- readers.Wait()

@@ -25,8 +25,14 @@ type containerOutput struct {
 	pod, uid string
 	name     string
 	query    outputQuery
+	search   *search // nil: all lines
 	lines    chan<- api.OutputRecord
+	placed   time.Time // when the client was last sent where it is
 }
+
+// placeInterval is the interval in which a client that follows a search is sent where the search is, while no line matches: the client
+// continues there, and lines before it are not reported as removed.
+const placeInterval = time.Second
 
 func (c *containerOutput) send(ctx context.Context) error {
 	from, resume := c.query.from[c.name]
@@ -37,7 +43,7 @@ func (c *containerOutput) send(ctx context.Context) error {
 	if resume {
 		first = max(first, from.Attempt)
 	}
-	for n := first; (last < 0 || n <= last) && !c.query.search.isStopped(); n++ {
+	for n := first; (last < 0 || n <= last) && !c.search.isStopped(); n++ {
 		start, err := c.start(ctx, n, n <= existing)
 		if err != nil {
 			return err
@@ -62,12 +68,24 @@ func (c *containerOutput) send(ctx context.Context) error {
 }
 
 func (c *containerOutput) record(ctx context.Context, r api.OutputRecord) error {
+	begun := time.Now()
+	defer func() { c.search.wait(time.Since(begun)) }()
 	select {
 	case c.lines <- r:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// place sends where a search is that follows.
+func (c *containerOutput) place(ctx context.Context, n int, at api.Position) error {
+	if c.search == nil || !c.query.follow || time.Since(c.placed) < placeInterval {
+		return nil
+	}
+	c.placed = time.Now()
+	at.Attempt = n
+	return c.record(ctx, api.OutputRecord{Line: api.Line{Container: c.name, Attempt: n}, Start: &at})
 }
 
 // runs returns the restart counts of the first and the last selected run, and of the newest run that exists. The last one is -1 for all
@@ -312,13 +330,16 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from api.Position,
 			continue
 		}
 		if !c.query.until.IsZero() && e.Time.After(c.query.until) {
-			return nil
+			continue // the clock may have been set back after it
 		}
-		if stopped := c.query.search.spend(len(e.Text)); stopped != nil {
+		if stopped := c.search.spend(len(e.Text), e.Time); stopped != nil {
 			stopped.Container, stopped.From = c.name, e.Time
 			return c.record(ctx, api.OutputRecord{Line: api.Line{Container: c.name, Time: e.Time, Attempt: n}, SearchStopped: stopped})
 		}
-		if !c.query.search.matches(e.Text) {
+		if !c.search.matches(e.Text) {
+			if err := c.place(ctx, n, skip.at); err != nil {
+				return err
+			}
 			continue
 		}
 		r := api.OutputRecord{Line: api.Line{

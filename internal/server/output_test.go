@@ -144,35 +144,112 @@ func TestOutputSearch(t *testing.T) {
 	}
 }
 
-// TestOutputSearchStops checks that a search ends at a bound, and reports where.
+// TestOutputSearchStops checks that the search in each container ends at a bound, also before its next run, and reports where, and that it
+// can be continued there until all lines are searched.
 func TestOutputSearchStops(t *testing.T) {
 	for name, bound := range map[string]struct {
 		bytes int64
 		time  time.Duration
-		want  []string
+		lines int // that are searched at a time
 	}{
-		"bytes": {3 * int64(len("line 1")), time.Hour, numbered(1, 3)},
-		"time":  {1 << 30, 0, nil},
+		"bytes": {3 * int64(len("line 1")), time.Hour, 3},
+		"time":  {1 << 30, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server.SetSearchBounds(t, bound.bytes, bound.time)
-			d, path := newLogged(t)
-			writeLog(t, path, 1, 6)
+			var starts atomic.Int32
+			d := newTestDaemon(t, fakeruntime.Options{
+				LogDir: filepath.Join(t.TempDir(), "not-used"),
+				Program: func(_ *spec.Pod, s lifecycle.StartContainer) (fakeruntime.Program, bool) {
+					if s.Container == "main" && starts.Add(1) == 1 {
+						return fakeruntime.Program{Exit: lifecycle.Exit{Code: 1}}, true
+					}
+					return fakeruntime.Program{Runs: fakeruntime.Forever}, true
+				},
+			})
+			pod := file("web", "restartBackoff = {initialSeconds = 0.1}\n"+app("main", "true")+app("other", "true"))
+			uid := d.create(t, pod).Metadata.UID
+			d.await(t, uid, "second run",
+				func(c api.PodChange) bool { return c.Object.Status.ContainerStatuses[0].RestartCount == 1 && ready(c) })
+			for _, log := range []string{"main/0.log", "main/1.log", "other/0.log"} {
+				writeLog(t, filepath.Join(d.logs, "web_"+uid, log), 1, 6)
+			}
 			var stopped []api.SearchStopped
 			q := client.OutputQuery{Text: "line", SearchStopped: func(s api.SearchStopped) { stopped = append(stopped, s) }}
-			if got, _ := d.read(t, "web", q, -1); !slices.Equal(got, bound.want) {
-				t.Errorf("lines %q, want %q", got, bound.want)
+			want := slices.Concat(numbered(1, bound.lines), numbered(1, bound.lines))
+			for i := range bound.lines {
+				want[bound.lines+i] = strings.Replace(want[i], "main", "other", 1)
 			}
-			from := time.Date(2026, 1, 1, 0, 0, len(bound.want)+1, 0, time.UTC)
-			if len(stopped) != 1 || stopped[0].Container != "main" || !stopped[0].From.Equal(from) ||
-				stopped[0].Bytes != int64(6*len(bound.want)) {
-				t.Errorf("%+v", stopped)
+			if got, _ := d.read(t, "web", q, -1); !slices.Equal(got, want) {
+				t.Errorf("lines %q, want %q", got, want)
 			}
-			q.Text, stopped = "", nil
+			from := time.Date(2026, 1, 1, 0, 0, bound.lines+1, 0, time.UTC)
+			if len(stopped) != 2 || stopped[0].Container != "main" || stopped[1].Container != "other" {
+				t.Fatalf("%+v", stopped)
+			}
+			for _, s := range stopped {
+				if !s.From.Equal(from) || s.Bytes != int64(6*bound.lines) {
+					t.Errorf("%+v", s)
+				}
+			}
+			q.Containers, q.Runs = []string{"other"}, api.NewestRun
+			var all []string
+			for rounds := 0; len(stopped) > 0 && rounds <= 6; rounds++ {
+				stopped = nil
+				lines, _ := d.read(t, "web", q, -1)
+				all = append(all, lines...)
+				if len(stopped) > 0 {
+					q.Since = stopped[0].From
+				}
+			}
+			if len(all) != 6 || len(stopped) != 0 {
+				t.Errorf("lines %q, %+v", all, stopped)
+			}
+			q.Text, q.Since, stopped = "", time.Time{}, nil
 			if got, _ := d.read(t, "web", q, -1); len(got) != 6 || stopped != nil {
 				t.Errorf("without a search: %q, %+v", got, stopped)
 			}
 		})
+	}
+}
+
+// TestOutputSearchIsPlaced checks that a client that follows a search knows where it is, although no line matches: after a restart of the
+// daemon, lines that were searched are not reported as removed.
+func TestOutputSearchIsPlaced(t *testing.T) {
+	t.Parallel()
+	d, path := newLogged(t)
+	writeLog(t, path, 1, 2)
+	http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
+	r, err := http.Get("http://podstead/v1/pods/web/output?follow&grep=line+1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	for records, found := json.NewDecoder(r.Body), false; ; {
+		var got api.OutputRecord
+		if err := records.Decode(&got); err != nil {
+			t.Fatalf("%v, a line was found: %v", err, found)
+		}
+		if found && got.Stream == "" && got.Start != nil {
+			want := time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)
+			if got.Start.Lines != 2 || !got.Start.Last.Equal(want) || got.Container != "main" {
+				t.Errorf("%+v %+v", got, got.Start)
+			}
+			return
+		}
+		found = found || got.Stream != ""
+	}
+}
+
+// TestOutputUntilClockSetBack checks that lines that were written after the clock was set back are not left out.
+func TestOutputUntilClockSetBack(t *testing.T) {
+	t.Parallel()
+	d, path := newLogged(t)
+	writeLog(t, path, 1, 6)
+	appendLog(t, path, "2026-01-01T00:00:03Z stdout F line 7\n")
+	got, _ := d.read(t, "web", client.OutputQuery{Until: time.Date(2026, 1, 1, 0, 0, 4, 0, time.UTC)}, -1)
+	if want := append(numbered(1, 4), numbered(7, 7)...); !slices.Equal(got, want) {
+		t.Errorf("lines %q, want %q", got, want)
 	}
 }
 

@@ -111,6 +111,12 @@ func (p peer) checkPaths(pod *spec.Pod) error {
 			errs = append(errs, fmt.Errorf("volumes[%d].hostPath.path: %q: %w", i, v.Path, err))
 		}
 	}
+	for i := range pod.Secrets {
+		if file := pod.Secrets[i].CredentialFile; file != "" { // the user may read it, but not decrypt it
+			errs = append(errs,
+				fmt.Errorf("secrets[%d].credentialFile: %q: only root can decrypt credentials: %w", i, file, fs.ErrPermission))
+		}
+	}
 	for field, d := range devicesOf(pod) {
 		if err := deviceAccess(d); err != nil {
 			errs = append(errs, fmt.Errorf("%s.path: %q: %w", field, d.Path, err))
@@ -159,6 +165,9 @@ func hostFiles(pod *spec.Pod) []string {
 	for i := range pod.Secrets {
 		if pod.Secrets[i].EnvFile != "" {
 			fields = append(fields, fmt.Sprintf("secrets[%d].envFile", i))
+		}
+		if pod.Secrets[i].CredentialFile != "" {
+			fields = append(fields, fmt.Sprintf("secrets[%d].credentialFile", i))
 		}
 	}
 	return fields

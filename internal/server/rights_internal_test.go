@@ -15,7 +15,7 @@ func TestApplicable(t *testing.T) {
 volumes = [{ name = "v", hostPath = { path = "/srv" } }, { name = "e", emptyDir = {} }]
 containers = [{ name = "c", image = "i:1" }]
 configMaps = [{ name = "m", envFile = "/m.env" }]
-secrets = [{ name = "s", envFile = "/s.env" }]
+secrets = [{ name = "s", envFile = "/s.env" }, { name = "c", credentialFile = "/s.cred" }]
 `
 	pod, problems := spec.Parse("/web.toml", []byte(text))
 	if pod == nil {
@@ -26,10 +26,16 @@ secrets = [{ name = "s", envFile = "/s.env" }]
 	if err.Status != http.StatusForbidden || err.Hint == "" {
 		t.Errorf("%d %q with hint %q, want 403", err.Status, err.Message, err.Hint)
 	}
-	for _, field := range []string{"imageArchives[0]", "volumes[0].hostPath", "configMaps[0].envFile", "secrets[0].envFile"} {
+	for _, field := range []string{
+		"imageArchives[0]", "volumes[0].hostPath", "configMaps[0].envFile", "secrets[0].envFile", "secrets[1].credentialFile",
+	} {
 		if !strings.Contains(err.Message, field) {
 			t.Errorf("%q does not name %s", err.Message, field)
 		}
+	}
+	const decrypts = `secrets[1].credentialFile: "/s.cred": only root can decrypt credentials`
+	if err := asError(stranger.checkPaths(pod)); err.Status != http.StatusForbidden || !strings.Contains(err.Message, decrypts) {
+		t.Errorf("%d %q, want %q", err.Status, err.Message, decrypts)
 	}
 	if err := (peer{uid: 0}).applicable(pod); err != nil {
 		t.Errorf("root: %v", err)

@@ -87,6 +87,10 @@ func scheduleText(status *schedule.Status, now time.Time) string {
 	case api.ReasonRunActive:
 		sentences = append(sentences, "A run waits until an earlier one has finished.")
 	}
+	if !status.Failure.Scheduled.IsZero() {
+		sentences = append(sentences, fmt.Sprintf("The run of %s was not started: %s.", localTime(status.Failure.Scheduled),
+			strings.TrimRight(status.Failure.Cause, ".\n")))
+	}
 	if !status.Next.IsZero() {
 		wait := ""
 		if !now.IsZero() {
@@ -105,8 +109,12 @@ func scheduleText(status *schedule.Status, now time.Time) string {
 	switch {
 	case last.Succeeded():
 		outcome = "succeeded"
+	case last.Stopped:
+		outcome = "was stopped"
 	case last.Finished:
 		outcome = "failed"
+	case last.Waiting != "":
+		outcome = "is waiting: " + string(last.Waiting)
 	}
 	return strings.Join(append(sentences, fmt.Sprintf("Last run %s at %s %s.", last.Pod, localTime(last.Created), outcome)), " ")
 }
@@ -141,6 +149,14 @@ func suspendInstead(status *schedule.Status) *api.Error {
 	return e
 }
 
+// deleteRuns deletes the runs of a pod with a schedule whose file was removed.
+func (s *Server) deleteRuns(r *http.Request, name, file string) error {
+	if err := s.o.Schedules.Delete(r.Context(), name, requester(r)); err != nil {
+		return fmt.Errorf("file %s was removed, but not all runs of pod %q were deleted: %w", file, name, err)
+	}
+	return nil
+}
+
 // explainSchedule explains a pod that is started by a schedule.
 func (s *Server) explainSchedule(ctx context.Context, status *schedule.Status) api.Explanation {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit)
@@ -152,12 +168,16 @@ func (s *Server) explainSchedule(ctx context.Context, status *schedule.Status) a
 		zone = " (" + rule.TimeZone + ")"
 	}
 	e := api.Explanation{
-		Pod: status.Pod.Name, State: api.PodStateScheduled, Healthy: true, Next: whole(status.Next),
+		Pod: status.Pod.Name, State: api.PodStateScheduled, Next: whole(status.Next),
+		Healthy:  status.Failure.Scheduled.IsZero() && status.Reason != api.ReasonClockNotSet,
 		Schedule: fmt.Sprintf("runs at %q%s. %s", rule.Cron, zone, scheduleText(status, now)),
 	}
-	if len(status.Runs) > 0 && status.Runs[0].Finished && !status.Runs[0].Succeeded() {
-		e.Healthy = false
-		e.Schedule += " See podstead why " + status.Runs[0].Pod + "."
+	if len(status.Runs) > 0 {
+		last := &status.Runs[0]
+		e.Healthy = e.Healthy && !last.Failed()
+		if last.Failed() || last.Waiting != "" {
+			e.Schedule += " See podstead why " + last.Pod + "."
+		}
 	}
 	events, _ := s.o.Supervisor.History(ctx, e.Pod) // with an error it returns those that could be read
 	e.Timeline = explain.ScheduleTimeline(events)

@@ -24,6 +24,7 @@ type schedules struct {
 	list    []schedule.Status
 	deleted []string
 	refuse  error // of Delete
+	settled int   // calls of Settle
 }
 
 func (s *schedules) List() []schedule.Status { return s.list }
@@ -36,7 +37,7 @@ func (s *schedules) Status(pod string) (schedule.Status, bool) {
 	return s.list[i], true
 }
 
-func (*schedules) Settle() {}
+func (s *schedules) Settle() { s.settled++ }
 
 func (*schedules) Changed() <-chan struct{} { return nil }
 
@@ -108,7 +109,9 @@ image = "dump"
 		t.Errorf("stop: %v", stop)
 	}
 	fake.refuse = errors.New("delete run backup-1: no answer")
-	if _, err := d.client.Delete(t.Context(), "backup", client.StopOptions{}); err == nil || !strings.Contains(err.Error(), "no answer") {
+	_, err = d.client.Delete(t.Context(), "backup", client.StopOptions{})
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Hint != "delete them with podstead delete -l podstead.io/schedule=backup" ||
+		e.Message != `file /pods.d/backup.toml was removed, but not all runs of pod "backup" were deleted: delete run backup-1: no answer` {
 		t.Errorf("delete: %v", err)
 	}
 	fake.refuse = nil
@@ -117,6 +120,45 @@ image = "dump"
 	if err != nil || deleted.File != "/pods.d/backup.toml" || len(fake.deleted) != 2 ||
 		!strings.HasPrefix(fake.deleted[1], "backup podstead run, ") {
 		t.Errorf("delete: %+v, %v, %q", deleted, err, fake.deleted)
+	}
+}
+
+// TestPruneSchedules: pruning a file deletes the runs of its schedule.
+func TestPruneSchedules(t *testing.T) {
+	t.Parallel()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	d.closeServer()
+	fake := &schedules{}
+	for _, name := range []string{"a", "b", "kept"} {
+		pod := &spec.Pod{Name: name, Schedule: &spec.Schedule{Cron: "@daily"}}
+		fake.list = append(fake.list, schedule.Status{Pod: pod, Reason: api.ReasonScheduled})
+		d.files.Refuse(podfiles.File{Path: "/pods.d/" + name + ".toml", Pod: name, Definition: pod})
+	}
+	d.schedules = fake
+	d.serve(t, "second")
+	fake.refuse = errors.New("no answer")
+	_, err := d.client.Prune(t.Context(), api.PruneRequest{Keep: []string{"kept"}})
+	for _, name := range []string{"a", "b"} {
+		want := "file /pods.d/" + name + ".toml was removed, but not all runs of pod \"" + name + "\" were deleted: no answer"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if len(fake.deleted) != 2 || !strings.HasPrefix(fake.deleted[0], "a ") || !strings.HasPrefix(fake.deleted[1], "b ") {
+		t.Errorf("deleted: %q", fake.deleted)
+	}
+}
+
+// TestSuspendSchedules: when the files are suspended, no run is being started any more.
+func TestSuspendSchedules(t *testing.T) {
+	t.Parallel()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	d.closeServer()
+	fake := &schedules{}
+	d.schedules = fake
+	d.serve(t, "second")
+	if err := d.client.SuspendFiles(t.Context()); err != nil || fake.settled != 1 || !d.files.Suspended() {
+		t.Errorf("%v, settled %d times", err, fake.settled)
 	}
 }
 
@@ -132,16 +174,41 @@ func TestScheduleTexts(t *testing.T) {
 	at := time.Date(2026, 5, 1, 1, 0, 0, 0, time.Local)
 	shown := at.Format("2006-01-02 15:04:05 MST")
 	run := schedule.Run{Pod: "backup-1", Created: at}
+	stopped, failed, pulling := run, run, run
+	failed.Finished, failed.Phase = true, lifecycle.PhaseFailed
+	stopped.Finished, stopped.Phase, stopped.Stopped = true, lifecycle.PhaseFailed, true
+	pulling.Waiting = lifecycle.ReasonImagePullBackOff
 	for _, tc := range []struct {
-		status schedule.Status
-		want   string
+		status  schedule.Status
+		want    string
+		healthy bool
 	}{
-		{schedule.Status{Reason: api.ReasonSuspended}, "The schedule is suspended. No run has started yet."},
-		{schedule.Status{Reason: api.ReasonClockNotSet}, "No run starts until the clock of the host is set. No run has started yet."},
-		{schedule.Status{Reason: api.ReasonScheduled, Last: at}, "Last run at " + shown + "."},
+		{schedule.Status{Reason: api.ReasonSuspended}, "The schedule is suspended. No run has started yet.", true},
+		{
+			schedule.Status{Reason: api.ReasonClockNotSet},
+			"No run starts until the clock of the host is set. No run has started yet.", false,
+		},
+		{schedule.Status{Reason: api.ReasonScheduled, Last: at}, "Last run at " + shown + ".", true},
 		{
 			schedule.Status{Reason: api.ReasonRunActive, Next: at, Runs: []schedule.Run{run}},
 			"A run waits until an earlier one has finished. Next run at " + shown + ". Last run backup-1 at " + shown + " is running.",
+			true,
+		},
+		{
+			schedule.Status{Reason: api.ReasonScheduled, Runs: []schedule.Run{stopped, failed}},
+			"Last run backup-1 at " + shown + " was stopped.", true,
+		},
+		{
+			schedule.Status{Reason: api.ReasonScheduled, Runs: []schedule.Run{failed, stopped}},
+			"Last run backup-1 at " + shown + " failed.", false,
+		},
+		{
+			schedule.Status{Reason: api.ReasonScheduled, Runs: []schedule.Run{pulling}},
+			"Last run backup-1 at " + shown + " is waiting: ImagePullBackOff.", true,
+		},
+		{
+			schedule.Status{Reason: api.ReasonScheduled, Failure: schedule.Failure{Scheduled: at, Cause: "no space left."}},
+			"The run of " + shown + " was not started: no space left. No run has started yet.", false,
 		},
 	} {
 		tc.status.Pod = pod
@@ -149,6 +216,10 @@ func TestScheduleTexts(t *testing.T) {
 		got, err := d.client.Pod(t.Context(), "backup")
 		if err != nil || got.Status.Message != tc.want || got.Status.Reason != tc.status.Reason {
 			t.Errorf("%s: %q, %v, want %q", tc.status.Reason, got.Status.Message, err, tc.want)
+		}
+		e, err := d.client.Why(t.Context(), "backup", 0)
+		if sentence, _, _ := strings.Cut(tc.want, ". "); err != nil || e.Healthy != tc.healthy || !strings.Contains(e.Text, sentence) {
+			t.Errorf("why: %+v, %v, want healthy: %t", e, err, tc.healthy)
 		}
 	}
 	_, err := d.client.Restart(t.Context(), "backup", "", "")

@@ -347,6 +347,9 @@ func asError(err error) *api.Error {
 	case errors.As(err, &noRollout):
 		e := failure(http.StatusNotFound, "%v", err)
 		e.Hint = "apply the file of the pod with podstead apply FILE: pods of the pods directory have generations"
+		if noRollout.Scheduled { // a run keeps the definition with which it was started
+			e.Hint = "apply the earlier file with podstead apply FILE: the next run has its definition"
+		}
 		return e
 	case errors.As(err, &condition), errors.As(err, &noContainer), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
@@ -50,8 +51,10 @@ func (s *Server) stop(r *http.Request) (any, error) {
 		}
 	}
 	if scheduled && d.File != "" {
-		if err := s.o.Schedules.Delete(r.Context(), name, o.By); err != nil {
-			return nil, err
+		if err := s.deleteRuns(r, name, d.File); err != nil {
+			e := *asError(err)
+			e.Message, e.Hint = err.Error(), "delete them with podstead delete -l "+spec.LabelSchedule+"="+name
+			return nil, &e
 		}
 	}
 	if !exists {

@@ -89,8 +89,11 @@ func unknownSecret(p *spec.Pod, configDir string) string {
 		i := slices.IndexFunc(p.Secrets, func(s spec.Secret) bool { return s.Name == name })
 		file := filepath.Join(configDir, "secrets", name)
 		if i >= 0 {
-			if p.Secrets[i].Credential == "" {
+			if p.Secrets[i].CredentialName() == "" {
 				continue // in the state file
+			}
+			if p.Secrets[i].CredentialFile != "" {
+				return name
 			}
 			file = filepath.Join("/run/credentials/podstead.service", p.Secrets[i].Credential)
 		}

@@ -118,6 +118,15 @@ a 31-100 running [running] running
 b 0-5 failed [exit 1] exited with code 1
 b 5-20 backoff`,
 		},
+		"schedule": {
+			events: []api.Event{
+				ev(0, api.EventScheduleStarted, ""), ev(60, api.EventScheduleFailed, ""), ev(90, api.EventScheduleMissed, ""),
+			},
+			want: `
+mark 0 asked run
+mark 60 trouble run not created
+mark 90 trouble run missed`,
+		},
 		"unknown": { // the first start and an exit are not known, and the host was off for an unknown time
 			events: []api.Event{
 				ev(7, failed, "a", "code", "2"), ev(8, started, "a"), ev(9, started, "a"), ev(20, api.EventHostRebooted, ""),

@@ -3,7 +3,7 @@
 // A config map or a secret comes from the first of these sources that has it: the inline table of the pod file; the directory
 // <Dir>/configmaps/<name> or <Dir>/secrets/<name> with one file for each key; for a secret with a credential, the systemd credential.
 // Files of secrets must not be accessible by other users, except those with nothing but certificates, which are public.
-// Directories and credentials are read on every call. The package has no cache.
+// Directories and credentials are read on every call. There is no cache but that of decrypted credentials, see [Decrypted].
 //
 // Reads have a timeout, see [WithTimeout]. Errors contain names of files and keys, but never a value.
 package configsource
@@ -33,6 +33,8 @@ type Source struct {
 	Dir string
 	// Credentials is the directory of systemd credentials, $CREDENTIALS_DIRECTORY; empty: none.
 	Credentials string
+	// Decrypted keeps decrypted credentials; nil: each call decrypts.
+	Decrypted *Decrypted
 }
 
 // NotFoundError reports that a config map or a secret does not exist. It matches [fs.ErrNotExist].
@@ -65,6 +67,8 @@ func (s Source) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
 	switch {
 	case i < 0:
 		return WithTimeout("secret", name, func() (map[string][]byte, error) { return s.dir("secret", name, 0o700) })
+	case pod.Secrets[i].CredentialFile != "":
+		return WithTimeout("secret", name, func() (map[string][]byte, error) { return s.Decrypted.secret(&pod.Secrets[i]) })
 	case pod.Secrets[i].Credential != "":
 		return WithTimeout("secret", name, func() (map[string][]byte, error) { return s.credential(name, pod.Secrets[i].Credential) })
 	case pod.Secrets[i].Lost():

@@ -58,6 +58,12 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 		CgroupsPath: s.config.Cgroups.OCIPath(n.uid, n.id),
 		Host:        s.config.Host,
 	}
+	if n.container.Init {
+		if err := sandbox.CheckStatic(s.config.Engine.MonitorPath()); err != nil {
+			return oci.Input{}, fmt.Errorf("init process: %w", err)
+		}
+		in.Files = append(in.Files, oci.File{Path: spec.InitPath, Source: s.config.Engine.MonitorPath(), Program: true})
+	}
 	if n.container.TargetContainerName != "" {
 		target, err := s.target(ctx, n.uid, n.container.TargetContainerName)
 		if err != nil {

@@ -9,6 +9,7 @@
 package namespace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,13 +25,15 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// shmBytes is the size of /dev/shm, shared by the containers of a pod. It is the default of Kubernetes and Docker.
-const shmBytes = 64 << 20
+// defaultShmBytes is the size of /dev/shm, shared by the containers of a pod. It is the default of Kubernetes and Docker.
+const defaultShmBytes = 64 << 20
 
 // Options select the namespaces of a pod. The others are those of the host.
 type Options struct {
 	// HostIPC selects the IPC namespace of the host and its /dev/shm.
 	HostIPC bool
+	// ShmBytes is the size of /dev/shm. Default: 64 MiB.
+	ShmBytes int64
 	// PID means that the caller pins a PID namespace.
 	PID bool
 	// IDs are the IDs of a user namespace that owns the others. It excludes HostIPC and requires Network.
@@ -112,7 +115,7 @@ func pin(dir string, o Options) error {
 		return err
 	}
 	if !o.HostIPC {
-		if err := mountShm(filepath.Join(dir, "shm"), o.IDs); err != nil {
+		if err := mountShm(filepath.Join(dir, "shm"), o); err != nil {
 			return err
 		}
 	}
@@ -123,11 +126,11 @@ func pin(dir string, o Options) error {
 }
 
 // mountShm mounts a tmpfs owned by the pod's root.
-func mountShm(shm string, ids IDRange) error {
+func mountShm(shm string, o Options) error {
 	if err := os.MkdirAll(shm, 0o700); err != nil {
 		return err
 	}
-	data := fmt.Sprintf("mode=1777,size=%d,uid=%d,gid=%d", shmBytes, ids.First, ids.First)
+	data := fmt.Sprintf("mode=1777,size=%d,uid=%d,gid=%d", cmp.Or(o.ShmBytes, defaultShmBytes), o.IDs.First, o.IDs.First)
 	if err := unix.Mount("shm", shm, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, data); err != nil {
 		return fmt.Errorf("mount %s: %w", shm, err)
 	}

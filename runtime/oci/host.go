@@ -19,9 +19,6 @@ import (
 	"github.com/podstead/podstead/runtime/namespace"
 )
 
-// maxOpenFiles is the limit of open files of a container's processes, the customary value of container engines.
-const maxOpenFiles = 1 << 20
-
 // Host describes the features of the host and of this process that affect the specification of containers.
 type Host struct {
 	// Seccomp is true if the kernel supports seccomp filters.
@@ -42,8 +39,9 @@ type Host struct {
 	HugePages []string
 	// Resource is true if this process has CAP_SYS_RESOURCE. Without it limits can only be lowered and OOM scores only raised.
 	Resource bool
-	// OpenFiles is the hard limit of this process for open files. NrOpen is the kernel's limit for any process.
-	OpenFiles, NrOpen uint64
+	// HardLimits are the hard limits of this process, by the names of [spec.UlimitNames]. NrOpen is the maximum of the kernel for nofile.
+	HardLimits map[string]uint64
+	NrOpen     uint64
 	// OOMScoreAdj is the OOM score adjustment of this process.
 	OOMScoreAdj int
 	// Rootless is true if this process is root in the user namespace of an ordinary user only, see [Host.WithoutRoot].
@@ -89,11 +87,9 @@ func DetectHost(ctx context.Context) (Host, error) {
 		return h, fmt.Errorf("detect memory: %w", err)
 	}
 	h.Memory = int64(info.Totalram) * int64(info.Unit) // no host has more
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return h, fmt.Errorf("read limit of open files: %w", err)
+	if h.HardLimits, err = hardLimits(); err != nil {
+		return h, err
 	}
-	h.OpenFiles = limit.Max
 	nr, err := readInt("/proc/sys/fs/nr_open")
 	if err != nil {
 		return h, err
@@ -150,15 +146,6 @@ func readInt(path string) (int, error) {
 func hasSeccomp() bool {
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0, 0, 0)
 	return errors.Is(err, unix.EFAULT)
-}
-
-// openFiles returns the limit of open files for a container.
-func (h Host) openFiles() uint64 {
-	limit := min(maxOpenFiles, h.NrOpen)
-	if !h.Resource {
-		limit = min(limit, h.OpenFiles)
-	}
-	return limit
 }
 
 // oomScore returns the OOM score adjustment that can be set if want is requested.

@@ -27,13 +27,14 @@ func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 			continue
 		}
 		over[f.Path] = true
-		access := "rw"
-		if f.WithRoot && isTrue(contextOf(in.Container).ReadOnlyRootFilesystem) {
-			access = "ro"
+		options := []string{"rbind", "rprivate", "rw"}
+		if f.Program || f.WithRoot && isTrue(contextOf(in.Container).ReadOnlyRootFilesystem) {
+			options[2] = "ro"
 		}
-		volumes = append(volumes, specs.Mount{
-			Destination: f.Path, Type: "bind", Source: f.Source, Options: []string{"rbind", "rprivate", access},
-		})
+		if f.Program {
+			options = append(options, "nosuid", "nodev")
+		}
+		volumes = append(volumes, specs.Mount{Destination: f.Path, Type: "bind", Source: f.Source, Options: options})
 	}
 	list = slices.DeleteFunc(list, func(m specs.Mount) bool {
 		return over[m.Destination] || over["/dev"] && strings.HasPrefix(m.Destination, "/dev/")

@@ -31,8 +31,11 @@ type PodCgroup struct {
 }
 
 // PodLimits returns the limits of the pod's cgroup by the kubelet's rule: the limits of the pod, or else the sum of its
-// containers if all of them have one. pids is the maximum number of processes, 0 for unlimited.
+// containers if all of them have one. pids is the maximum number of processes of all pods, 0 for unlimited. A pod can have a lower one.
 func PodLimits(pod *spec.Pod, pids int64) cgroup.Limits {
+	if own := pod.PidsLimit; own != nil && (pids == 0 || *own < pids) {
+		pids = *own
+	}
 	cpu, most, memory := pod.Request(spec.ResourceCPU), pod.Bound(spec.ResourceCPU), pod.Bound(spec.ResourceMemory)
 	return cgroup.Limits{
 		Shares: sharesOf(cpu.MilliValue()), Quota: quotaOf(most.MilliValue()), Memory: memory.Value(), Pids: pids,

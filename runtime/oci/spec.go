@@ -26,6 +26,8 @@ type File struct {
 	Path, Source string
 	// WithRoot makes the file read-only in a container with a read-only root file system.
 	WithRoot bool
+	// Program makes the file read-only, and not a program with the rights of its owner.
+	Program bool
 }
 
 // Input is the input for the specification of a container.
@@ -74,8 +76,7 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	}
 	p.Terminal = in.Container.TTY
 	p.Cwd = cmp.Or(in.Container.WorkingDir, in.Image.WorkingDir, p.Cwd)
-	files := in.Host.openFiles()
-	p.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}}
+	p.Rlimits = in.Host.rlimits(in.Container)
 	score := in.Host.oomScore(oomScoreOf(in.Pod, in.Container, in.Host.Memory))
 	p.OOMScoreAdj = &score
 	limit(s.Linux.Resources, &in)
@@ -95,5 +96,9 @@ func Process(in *Input) (args, env []string) {
 	if in.Container.TTY {
 		image = append([]string{"TERM=xterm"}, image...) // as the CRI plugin of containerd does
 	}
-	return arguments(in.Variables, in.Image.Entrypoint, in.Image.Cmd), environment(in.Hostname, image, in.Variables)
+	args = arguments(in.Variables, in.Image.Entrypoint, in.Image.Cmd)
+	if in.Container.Init && len(args) > 0 {
+		args = append([]string{spec.InitPath}, args...)
+	}
+	return args, environment(in.Hostname, image, in.Variables)
 }

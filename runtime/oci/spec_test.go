@@ -62,9 +62,9 @@ func TestSpecDependsOnHost(t *testing.T) {
 		files uint64
 		score int
 	}{
-		{"all", Host{Resource: true, NrOpen: 1 << 30, OpenFiles: 1024, OOMScoreAdj: -500}, 1 << 20, 1000},
-		{"the kernel's limit", Host{Resource: true, NrOpen: 4096, OpenFiles: 1024}, 4096, 1000},
-		{"without CAP_SYS_RESOURCE", Host{NrOpen: 1 << 30, OpenFiles: 20000}, 20000, 1000},
+		{"all", Host{Resource: true, NrOpen: 1 << 30, HardLimits: map[string]uint64{"nofile": 1024}, OOMScoreAdj: -500}, 1 << 20, 1000},
+		{"the kernel's limit", Host{Resource: true, NrOpen: 4096, HardLimits: map[string]uint64{"nofile": 1024}}, 4096, 1000},
+		{"without CAP_SYS_RESOURCE", Host{NrOpen: 1 << 30, HardLimits: map[string]uint64{"nofile": 20000}}, 20000, 1000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := input()
@@ -183,7 +183,7 @@ func TestDetectHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.NrOpen == 0 || h.OpenFiles == 0 {
+	if h.NrOpen == 0 || len(h.HardLimits) != len(spec.UlimitNames) {
 		t.Errorf("host %+v has no limits", h)
 	}
 }

@@ -22,6 +22,9 @@ func Namespaces(pod *spec.Pod, ids namespace.IDRange) namespace.Options {
 	if pod.SecurityContext != nil {
 		o.Sysctls = pod.SecurityContext.Sysctls
 	}
+	if pod.ShmSize != nil {
+		o.ShmBytes = pod.ShmSize.Value()
+	}
 	if !pod.HostNetwork {
 		o.Network, o.Hostname = true, oci.Hostname(pod)
 	}
@@ -38,7 +41,7 @@ func (s *Service) processSpec(uid string, sandbox int, pod *spec.Pod, n oci.Name
 	if !pod.ShareProcessNamespace {
 		return nil, nil
 	}
-	if err := checkPause(s.config.Engine.MonitorPath()); err != nil {
+	if err := CheckStatic(s.config.Engine.MonitorPath()); err != nil {
 		return nil, fmt.Errorf("process of sandbox: %w", err)
 	}
 	id := record.SandboxID(uid, sandbox)
@@ -54,16 +57,16 @@ func (s *Service) processSpec(uid string, sandbox int, pod *spec.Pod, n oci.Name
 	return process, s.config.Users.PlaceRoot(process, id, n.IDs)
 }
 
-// checkPause returns an error if a program cannot be the sandbox's process: its root file system has no dynamic linker and no libraries.
-// The OCI runtime reports such a process as started, since it is executed later.
-func checkPause(program string) error {
+// CheckStatic returns an error if a program cannot be the sandbox's process or the init process of a container: their root file systems
+// have no dynamic linker and no libraries for it. The OCI runtime reports such a process as started, since it is executed later.
+func CheckStatic(program string) error {
 	f, err := elf.Open(program)
 	if err != nil {
 		return fmt.Errorf("%s: %w", program, err)
 	}
 	defer f.Close()
 	if slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
-		return fmt.Errorf("%s is dynamically linked: build podstead with CGO_ENABLED=0 for shareProcessNamespace", program)
+		return fmt.Errorf("%s is dynamically linked: build podstead with CGO_ENABLED=0 for shareProcessNamespace and init", program)
 	}
 	return nil
 }

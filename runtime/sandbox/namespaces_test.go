@@ -45,13 +45,13 @@ func TestCheckPause(t *testing.T) {
 			if err := os.WriteFile(path, test.text, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			err := checkPause(path)
+			err := CheckStatic(path)
 			if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
 	}
-	if err := checkPause(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
+	if err := CheckStatic(filepath.Join(t.TempDir(), "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v for a program that does not exist", err)
 	}
 }

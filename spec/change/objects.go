@@ -42,7 +42,7 @@ func (d *differ) objects(kind string, a, b reflect.Value) {
 			case "data":
 				d.values(&s, kind+"[].data", path+".data", x, y)
 				continue
-			case "credential":
+			case "credential", "credentialFile":
 				d.source = &s
 			default: // the variables of envFile are in data
 			}

@@ -37,6 +37,8 @@ var rows = []Row{
 	{Field: "restartPolicy", Effect: InPlace, Why: "Used when a container exits."},
 	{Field: "terminationGracePeriodSeconds", Effect: InPlace, Why: "Used when a container stops."},
 	{Field: "activeDeadlineSeconds", Effect: InPlace, Why: "Counts from the creation of the pod."},
+	{Field: "backoffLimit", Effect: InPlace, Why: "Used when a container exits. Earlier failures count."},
+	{Field: "ttlSecondsAfterFinished", Effect: InPlace, Why: "Counts from the end of the pod."},
 	{Field: "restartBackoff", Effect: InPlace, Why: "Used when a container exits."},
 	{
 		Field: "initContainers", Effect: NextRound,
@@ -101,6 +103,8 @@ var rows = []Row{
 	{Field: "os", Effect: InPlace, Why: "There is one value."},
 	{Field: "runtimeClassName", Effect: RestartPod, Why: atSandbox},
 	{Field: "resources", Effect: RestartPod, Why: "The limits of the pod's cgroup are set when the pod sandbox is created."},
+	{Field: "pidsLimit", Effect: RestartPod, Why: "The limits of the pod's cgroup are set when the pod sandbox is created."},
+	{Field: "shmSize", Effect: RestartPod, Why: atSandbox},
 
 	{Field: "containers[].name", Effect: RestartContainer, Why: "The container of the old name stops, and one of the new name starts."},
 	{
@@ -119,6 +123,8 @@ var rows = []Row{
 		Larger: RestartPod, If: "The port has a host port, which is set up with the pod sandbox.",
 	},
 	{Field: "containers[].resources", Effect: RestartPod, Why: "The limits and the QoS class of the pod's cgroup follow from it."},
+	{Field: "containers[].ulimits", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].init", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].volumeMounts", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].devices", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].livenessProbe", Effect: InPlace, Why: "The probe restarts."},

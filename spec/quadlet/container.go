@@ -385,12 +385,17 @@ func takeMemory(c *converter, x *scope, list []entry) {
 	x.limit("memory", q)
 }
 
+// literal returns a value in which systemd replaces no specifiers: a percentage is one.
+func literal(e entry) string {
+	if e.argument != nil {
+		return e.argument[0]
+	}
+	return e.value
+}
+
 func takeCPUQuota(c *converter, x *scope, list []entry) {
 	e := list[len(list)-1]
-	text := e.value // systemd does not replace specifiers in it
-	if e.argument != nil {
-		text = e.argument[0]
-	}
+	text := literal(e)
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
 	if err != nil || percent < 0.1 || percent > 1e6 || !strings.HasSuffix(text, "%") {
 		c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": must be a percentage, such as 50%", "")
@@ -434,13 +439,40 @@ func takeVolatileTmp(c *converter, x *scope, list []entry) {
 }
 
 // takeRunInit uses the process that a shared process namespace has: it reaps zombies, and the program is not PID 1.
-func takeRunInit(c *converter, x *scope, list []entry) {
+func takeRunInit(c *converter, x *scope, list []entry) { x.member.Init = c.isSet(x, list) }
+
+func takePidsLimit(c *converter, x *scope, list []entry) {
+	e := list[len(list)-1]
+	text := literal(e)
+	if text == "-1" || text == "0" || text == "infinity" {
+		return
+	}
+	limit, err := strconv.ParseInt(text, 10, 64)
 	switch {
-	case !c.isSet(x, list):
-	case len(x.members) > 1:
-		c.lose(list[len(list)-1], "the containers of the pod would share their processes", "set shareProcessNamespace in the pod file")
+	case strings.HasSuffix(text, "%"):
+		c.lose(e, "a limit of processes is a number", "set pidsLimit in the pod file")
+	case err != nil || limit < 1:
+		c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": must be a number of processes", "")
+	case x.member != nil && len(x.members) > 1:
+		c.lose(e, "the containers of a pod have one limit of processes", "set pidsLimit in the pod file")
 	default:
-		x.ShareProcessNamespace = true
+		x.PidsLimit = &limit
+	}
+}
+
+func takeUlimit(c *converter, x *scope, list []entry) {
+	for _, e := range list {
+		text := c.text(x.unit, e)
+		if text == "host" {
+			c.lose(e, "the limits of a container are not those of the host", "write each limit, such as Ulimit=nofile=1024:65536")
+			continue
+		}
+		u, err := spec.ParseUlimit(text)
+		if err != nil {
+			c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": "+err.Error(), "")
+			continue
+		}
+		x.member.Ulimits = append(x.member.Ulimits, u)
 	}
 }
 

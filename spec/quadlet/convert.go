@@ -283,6 +283,34 @@ func (c *converter) serviceVariables(u *unit) map[string]string {
 	return variables
 }
 
+// encrypted returns the file with the encrypted credential of a name; empty: there is none.
+func (c *converter) encrypted(u *unit, name string) string {
+	for _, credential := range u.all("Service", "LoadCredentialEncrypted") {
+		if id, source, _ := strings.Cut(c.text(u, credential), ":"); id == name && filepath.IsAbs(source) {
+			return filepath.Clean(source)
+		}
+	}
+	return ""
+}
+
+// sealed returns the volume with the encrypted credential that a path in the directory of credentials stands for, and the name of its file
+// in it. The pod has a secret with the credential. Volumes of other paths have no name.
+func (c *converter) sealed(x *scope, path string) (v spec.Volume, file string) {
+	name, is := strings.CutPrefix(path, credentialsDirectory+x.unit.service()+".service/")
+	source := ""
+	if is {
+		source = c.encrypted(x.unit, name)
+	}
+	if source == "" || podName(name) == "" {
+		return spec.Volume{}, ""
+	}
+	secret := spec.Secret{Name: podName(name), Credential: name, CredentialFile: source}
+	if !slices.ContainsFunc(x.Secrets, func(s spec.Secret) bool { return s.Name == secret.Name && s.CredentialFile == source }) {
+		x.Secrets = append(x.Secrets, secret)
+	}
+	return spec.Volume{Name: name, Secret: &spec.SecretVolume{SecretName: secret.Name}}, name
+}
+
 // path returns an absolute path: a relative one is relative to the unit. A path in the directory of credentials is that of their source.
 func (c *converter) path(u *unit, e entry, text string) string {
 	if rest, is := strings.CutPrefix(text, credentialsDirectory+u.service()+".service/"); is {
@@ -291,6 +319,10 @@ func (c *converter) path(u *unit, e entry, text string) string {
 			if id == rest && filepath.IsAbs(source) {
 				return source
 			}
+		}
+		if c.encrypted(u, rest) != "" {
+			c.lose(e, "the credential "+strconv.Quote(clip(rest))+" is decrypted for volumes only", "mount it with Volume=")
+			return text
 		}
 		c.lose(e, "the credential "+strconv.Quote(clip(rest))+" has no file: LoadCredential= with an absolute path is missing", "")
 	}

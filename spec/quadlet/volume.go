@@ -72,11 +72,14 @@ func takeVolume(c *converter, x *scope, list []entry) {
 			c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": must be [SOURCE:]PATH[:OPTIONS] with an absolute path", "")
 			continue
 		}
-		v, ok := c.source(x, e, source, target)
-		if !ok {
-			continue
-		}
 		at := spec.VolumeMount{MountPath: path.Clean(target)}
+		v, file := c.sealed(x, source)
+		if at.SubPath = file; file == "" {
+			var ok bool
+			if v, ok = c.source(x, e, source, target); !ok {
+				continue
+			}
+		}
 		c.mountOptions(e, strings.Split(options, ","), &at, &v)
 		for _, m := range x.containers() {
 			m.mount(x.pod, v, at)
@@ -239,6 +242,14 @@ func takeShmSize(c *converter, x *scope, list []entry) {
 	q, err := parseSize(text)
 	if err != nil {
 		c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": "+err.Error(), "")
+		return
+	}
+	if q.Sign() == 0 {
+		c.lose(e, "/dev/shm has a limit", "write a size, such as 1g")
+		return
+	}
+	if x.member == nil || len(x.members) == 1 {
+		x.ShmSize = &q
 		return
 	}
 	v := spec.Volume{Name: "shm", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory", SizeLimit: &q}}

@@ -123,6 +123,12 @@ func TestControls(t *testing.T) {
 			"Sysctls", Baseline, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.Sysctls[0].Name = "kernel.msgmax" },
 			`securityContext.sysctls[0].name: "kernel.msgmax": must be one of `,
 		},
+		{"Ulimits", Baseline, func(_ *spec.Pod, c *spec.Container) {
+			c.Ulimits = []spec.Ulimit{{Name: "nofile", Soft: new(int64(1))}, {Name: "core", Soft: new(int64(0)), Hard: new(int64(-1))}}
+		}, `containers[0].ulimits[1]: core=0:-1: must not be unlimited`},
+		{"Ulimits", Baseline, func(_ *spec.Pod, c *spec.Container) {
+			c.Ulimits = []spec.Ulimit{{Name: "nice", Soft: new(int64(0))}, {Name: "rtprio", Soft: new(int64(0)), Hard: new(int64(5))}}
+		}, `containers[0].ulimits[1]: rtprio=0:5: must be 0 or unset`},
 		{
 			"Privilege Escalation", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.AllowPrivilegeEscalation = nil },
 			c + `allowPrivilegeEscalation: must be false`,

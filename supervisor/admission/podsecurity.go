@@ -50,6 +50,24 @@ func (r *review) podSecurity(level Level) {
 	for _, control := range slices.Concat(controls, own) {
 		control.run(r, level)
 	}
+	(&check{r, Baseline, "Ulimits"}).ulimits()
+}
+
+// ulimits denies what KEP-5758 denies at these levels, limits that are none, and those that let processes take CPU time of the host's
+// processes, as the capability SYS_NICE does. The standards have no control for it, since a Pod has no ulimits yet.
+func (c *check) ulimits() {
+	c.containers(func(at string, container *spec.Container, _ *spec.SecurityContext) {
+		for i := range container.Ulimits {
+			u := &container.Ulimits[i]
+			soft, hard := u.Limits()
+			switch field := fmt.Sprintf("%sulimits[%d]", at, i); {
+			case soft == spec.Unlimited || hard == spec.Unlimited:
+				c.deny(field, u.String(), "must not be unlimited")
+			case hard > 0 && (u.Name == "rtprio" || u.Name == "nice"):
+				c.deny(field, u.String(), "must be 0 or unset")
+			}
+		}
+	})
 }
 
 // run runs the check of the control at a level other than [Privileged].

@@ -123,7 +123,11 @@ func (e Emission) Action(a lifecycle.Action) {
 	case lifecycle.StartWait:
 		e.Emit(api.EventPodWaiting, "", event.Fields{"conditions": strings.Join(e.pod.WaitFor, ", ")})
 	case lifecycle.FailPod:
-		e.Emit(api.EventPodDeadlineExceeded, "", nil)
+		kind := api.EventPodDeadlineExceeded
+		if a.Reason == lifecycle.ReasonBackoffLimit {
+			kind = api.EventPodBackoffExceeded
+		}
+		e.Emit(kind, "", nil)
 	}
 }
 

@@ -28,6 +28,8 @@ const (
 	maxJournal = 64 << 10
 	// maxRemoved is for how many names of removed pods the files are kept.
 	maxRemoved = 32
+	// maxRuns is how many of them are runs of one schedule at most: others would have no room beside a run each minute.
+	maxRuns = 8
 	// maxLine is the maximum length of an event in bytes. Longer events are not stored.
 	maxLine = 32 << 10
 
@@ -45,6 +47,9 @@ var Format = statefile.Format{Version: 1, Unversioned: true}
 
 // journalName matches the pod names that can be file names.
 var journalName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
+
+// runName matches the names of runs of a schedule, see [spec.Pod.Run]. The first group is the name of the pod with the schedule.
+var runName = regexp.MustCompile(`^(.+?)(-manual)?-[0-9]{7,}$`)
 
 // DirJournal is a [Journal] in a directory. It has one file per pod name, with one JSON object per line, and one rotated file. Writes are
 // not synced, but a file is synced before it is rotated. A line that a power failure has truncated is ignored. Lines that only a later
@@ -250,8 +255,18 @@ func (j *DirJournal) Retain(pods []string) error {
 	}
 	names = slices.DeleteFunc(names, func(f journalFile) bool { return present[f.name] })
 	slices.SortFunc(names, func(a, b journalFile) int { return b.changed.Compare(a.changed) })
+	kept, runs := 0, map[string]int{}
+	names = slices.DeleteFunc(names, func(f journalFile) bool {
+		if run := runName.FindStringSubmatch(f.name); run != nil {
+			if runs[run[1]]++; runs[run[1]] > maxRuns {
+				return false
+			}
+		}
+		kept++
+		return kept <= maxRemoved
+	})
 	var errs []error
-	for _, f := range names[min(maxRemoved, len(names)):] {
+	for _, f := range names {
 		for _, ext := range []string{rotatedExt, journalExt} {
 			if err := os.Remove(filepath.Join(j.dir, f.name+ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)

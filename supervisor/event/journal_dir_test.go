@@ -239,6 +239,40 @@ func TestDirJournalRetain(t *testing.T) {
 	}
 }
 
+// TestDirJournalRetainsOthers: removed runs of a schedule leave room for the pods that were removed before them.
+func TestDirJournalRetainsOthers(t *testing.T) {
+	j, dir := newDirJournal(t)
+	names := []string{"web", "db-1"}
+	for i := range 2 * maxRemoved {
+		names = append(names, fmt.Sprintf("minutely-%d", 29933000+i))
+	}
+	names = append(names, "minutely-manual-1796004059", "other-29933400")
+	for i, name := range names {
+		if err := j.Append([]Event{eventOf(uint64(i+1), name, "a")}); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(time.Duration(i-1000) * time.Minute)
+		if err := os.Chtimes(filepath.Join(dir, name+".jsonl"), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Retain(nil); err != nil {
+		t.Fatal(err)
+	}
+	events, err := j.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for _, e := range events {
+		kept = append(kept, e.Pod)
+	}
+	want := append([]string{"web", "db-1"}, names[len(names)-2-(maxRuns-1):]...)
+	if diff := cmp.Diff(want, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
 func TestDirJournalErrors(t *testing.T) {
 	j, dir := newDirJournal(t)
 	if err := j.Append([]Event{eventOf(1, "web", "a")}); err != nil {

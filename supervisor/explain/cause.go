@@ -48,6 +48,8 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *api.C
 		c.Message = e.Fields["changes"]
 	case api.EventPodDeadlineExceeded:
 		c.Reason, c.Message = api.ReasonDeadlineExceeded, e.Message
+	case api.EventPodBackoffExceeded:
+		c.Reason, c.Message = api.ReasonBackoffLimit, e.Message
 	case api.EventHostRebooted:
 		if e.Fields["how"] != "" {
 			c.Kind = api.CauseUncleanShutdown
@@ -85,6 +87,7 @@ var causeKinds = map[api.EventKind]api.CauseKind{
 	api.EventPodEvicted:               api.CauseEvicted,
 	api.EventNodeShutdown:             api.CauseStopRequested,
 	api.EventPodDeadlineExceeded:      api.CauseDeadlineExceeded,
+	api.EventPodBackoffExceeded:       api.CauseBackoffLimit,
 }
 
 // by is who requested what an event reports; empty: not known.
@@ -159,6 +162,8 @@ func (b *builder) stopCause() *api.Cause {
 	switch stop.Reason {
 	case lifecycle.ReasonDeadlineExceeded:
 		c.Kind = api.CauseDeadlineExceeded
+	case lifecycle.ReasonBackoffLimit:
+		c.Kind = api.CauseBackoffLimit
 	case lifecycle.ReasonEvicted:
 		c.Kind = api.CauseEvicted
 	}

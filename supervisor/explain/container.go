@@ -128,7 +128,8 @@ func (b *builder) setTerminated(c *api.ExplainedContainer, t *lifecycle.Terminat
 
 // ofPod are the kinds of causes by which the pod stops a container that has not failed itself.
 var ofPod = map[api.CauseKind]bool{
-	api.CauseStopRequested: true, api.CausePodFinished: true, api.CauseDeadlineExceeded: true, api.CauseEvicted: true,
+	api.CauseStopRequested: true, api.CausePodFinished: true, api.CauseDeadlineExceeded: true, api.CauseBackoffLimit: true,
+	api.CauseEvicted:    true,
 	api.CauseRestartAll: true, api.CauseSandboxChanged: true,
 	api.CauseStartRequested: true, api.CauseRestartRequested: true, api.CauseDefinitionChanged: true, api.CauseContainerRemoved: true,
 }

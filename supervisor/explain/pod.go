@@ -95,7 +95,7 @@ func (b *builder) setDeletedCause(e *api.Explanation) {
 	failed := false
 	for i := range b.events {
 		switch ev := &b.events[i]; ev.Kind { //nolint:exhaustive // other events do not explain a deletion
-		case api.EventPodEvicted, api.EventPodDeadlineExceeded:
+		case api.EventPodEvicted, api.EventPodDeadlineExceeded, api.EventPodBackoffExceeded:
 			e.Cause = b.causeOf(ev, "", time.Time{})
 		case api.EventPodFailed:
 			failed = e.StopBy == ""

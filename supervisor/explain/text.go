@@ -181,7 +181,7 @@ func (w *writer) failed() string {
 	switch {
 	case c == nil:
 		return " failed."
-	case c.Kind == api.CauseDeadlineExceeded || c.Kind == api.CauseEvicted:
+	case c.Kind == api.CauseDeadlineExceeded || c.Kind == api.CauseBackoffLimit || c.Kind == api.CauseEvicted:
 		text := fmt.Sprintf(" failed (%s): %s", c.Reason, sentence(c.Message))
 		if c.Earlier != nil {
 			text += fmt.Sprintf(" %s never started: %s", capital(subject(c.Earlier)), sentence(w.clause(c.Earlier, "it")))
@@ -340,6 +340,8 @@ func clauseOfPod(c *api.Cause) string {
 		return "the pod has no other containers left to run"
 	case api.CauseDeadlineExceeded:
 		return "the pod exceeded its activeDeadlineSeconds"
+	case api.CauseBackoffLimit:
+		return "the pod exceeded its backoffLimit"
 	case api.CauseEvicted:
 		return "the pod was evicted" + because(c.Message)
 	case api.CauseEngineUnavailable:

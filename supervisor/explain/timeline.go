@@ -57,6 +57,7 @@ var onAll = map[api.EventKind]bool{
 	api.EventDefinitionChanged:   true,
 	api.EventPodEvicted:          false,
 	api.EventPodDeadlineExceeded: false,
+	api.EventPodBackoffExceeded:  false,
 	api.EventPodRecovered:        true,
 	api.EventEngineUnavailable:   true,
 	api.EventEngineDamaged:       true,
@@ -90,6 +91,7 @@ var onPod = map[api.EventKind]bool{
 	api.EventPodEvicted:          true,
 	api.EventNodeShutdown:        true,
 	api.EventPodDeadlineExceeded: true,
+	api.EventPodBackoffExceeded:  true,
 	api.EventPodSucceeded:        true,
 	api.EventPodFailed:           true,
 	api.EventPodStopped:          true,
@@ -131,6 +133,7 @@ var startsPod = map[api.EventKind]bool{api.EventPodStartRequested: true, api.Eve
 // endsPod are the kinds of events after which no container of a pod is started.
 var endsPod = map[api.EventKind]bool{
 	api.EventPodStopping: true, api.EventPodEvicted: true, api.EventNodeShutdown: true, api.EventPodDeadlineExceeded: true,
+	api.EventPodBackoffExceeded: true,
 }
 
 // timeline is a list of events in which equal ones in a row are one entry.

@@ -16,6 +16,9 @@ type backoff struct {
 // pullBackoff is the back-off of image pulls (contract 4.4).
 var pullBackoff = backoff{initial: 10 * time.Second, limit: 300 * time.Second, reset: 600 * time.Second, factor: 2}
 
+// jobBackoff is the back-off of pods that are retried, as the documentation of Jobs has it.
+var jobBackoff = backoff{initial: 10 * time.Second, limit: 6 * time.Minute, factor: 2}
+
 // mountBackoff is the back-off of volumes that cannot be mounted yet. Its limit is about the interval at which the kubelet
 // retries, so that a long wait does not write to the disk more often.
 var mountBackoff = backoff{initial: time.Second, limit: 2 * time.Minute, factor: 2}
@@ -55,12 +58,14 @@ func (b backoff) next(level int) int {
 // restartDue returns when a container that is not running may be started, and the back-off level after that start. Level 0
 // leaves the level unchanged. The delay counts from the exit of the last run. There is no delay for the first restart, for a
 // restart after a run that lasted longer than the reset time, counted from when its start was granted (contract 4.3), for a restart
-// of all containers (contract 4.2), and for a restart that was requested.
+// of all containers (contract 4.2) unless the pod is retried, and for a restart that was requested.
 func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at Instant, level int) {
 	a := &h.Newest
 	switch {
-	case a.N() == 0 || f.superseded(a) || f.triggersRestartAll(c, a):
+	case a.N() == 0 || f.superseded(a):
 		return Instant{}, 0
+	case f.triggersRestartAll(c, a):
+		return retryDue(pod, f, a), 0
 	case a.Round != f.Round && (isInit(pod, c) || !a.CreateFailed.IsZero()):
 		// A new round runs its init containers again. A failed creation in an earlier round concerned a sandbox that no longer exists.
 		return Instant{}, 0
@@ -72,6 +77,14 @@ func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at In
 		return a.Exited, 1
 	}
 	return a.Exited.Add(b.delay(h.Backoff.Level)), b.next(h.Backoff.Level)
+}
+
+// retryDue returns when all containers may be restarted for the exit of a run: at once, or after the back-off of a pod that is retried.
+func retryDue(pod *spec.Pod, f *Facts, a *Attempt) Instant {
+	if !pod.Retries() {
+		return Instant{}
+	}
+	return a.Exited.Add(jobBackoff.delay(failures(pod, f)))
 }
 
 // pullDelay is the delay after a failed pull. A failure that did not involve a registry, such as ErrImageNeverPull, is retried

@@ -12,7 +12,9 @@ type Container struct {
 	Previous Attempt `json:"previous,omitzero"` // the run before the newest: status.lastState
 	Pull     Pull    `json:"pull,omitzero"`
 	Backoff  Backoff `json:"backoff,omitzero"`
-	Image    Image   `json:"image,omitzero"` // of the newest run, and of the next one unless a pull changes it
+	// Failures is the number of runs that have failed since the pod was last started by a request, see [spec.Pod.BackoffLimit].
+	Failures int   `json:"failures,omitempty"`
+	Image    Image `json:"image,omitzero"` // of the newest run, and of the next one unless a pull changes it
 
 	Replaced Replacement `json:"replaced,omitzero"` // a request to replace a run
 }
@@ -109,6 +111,14 @@ func (a *Attempt) terminated() bool { return !a.Exited.IsZero() }
 // interrupted reports whether a run was stopped to be replaced. Whatever its exit code, it has neither completed nor failed.
 func (a *Attempt) interrupted() bool {
 	return a.StopReason == ReasonRestartRequested || a.StopReason == ReasonDefinitionChanged || a.StopReason == ReasonContainerRemoved
+}
+
+// failed reports whether the run has failed: not one that was stopped for another reason than a failure, nor one that was lost.
+func (a *Attempt) failed() bool {
+	if a.StopReason == "" {
+		return initFailed(a.Exit) && a.Exit.Reason != ReasonUnknown && a.Exit.Reason != ReasonStatusUnknown
+	}
+	return a.StopReason == ReasonLivenessProbe || a.StopReason == ReasonStartupProbe || a.StopReason == ReasonFailedPostStartHook
 }
 
 // up reports whether the process is running and its postStart hook has succeeded. Before that, the container counts as being

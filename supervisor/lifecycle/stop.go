@@ -110,12 +110,15 @@ func (f *Facts) anyRan() bool {
 }
 
 // Restarts reports whether the restart policy of the pod allows to start it again after the host was shut down.
-func Restarts(pod *spec.Pod) bool { return pod.RestartPolicy != spec.RestartNever }
+func Restarts(pod *spec.Pod) bool { return pod.RestartPolicy != spec.RestartNever || pod.Retries() }
 
 // deadlineMessage is the kubelet's message for a pod that exceeded its activeDeadlineSeconds.
 const deadlineMessage = "Pod was active on the node longer than the specified deadline"
 
-// FailPod terminates the pod as Failed within its grace period (activeDeadlineSeconds, contract 7.5). A pod that is stopping
+// backoffLimitMessage is the message of the Job controller for a Job that exceeded its backoffLimit.
+const backoffLimitMessage = "Job has reached the specified backoff limit"
+
+// FailPod terminates the pod as Failed within its grace period (activeDeadlineSeconds, contract 7.5; backoffLimit). A pod that is stopping
 // keeps its grace period. See [RecordOnly].
 type FailPod struct {
 	Reason  Reason
@@ -124,8 +127,12 @@ type FailPod struct {
 }
 
 func (a FailPod) issued(f *Facts, at Instant) {
+	by := "activeDeadlineSeconds"
+	if a.Reason == ReasonBackoffLimit {
+		by = "backoffLimit"
+	}
 	if f.Stop.Requested.IsZero() {
-		f.Stop.within(a.Grace, "activeDeadlineSeconds", at)
+		f.Stop.within(a.Grace, by, at)
 	}
 	f.Stop.Reason, f.Stop.Message = a.Reason, a.Message
 }
@@ -147,6 +154,38 @@ func (p *plan) failExpired() bool {
 		return false
 	}
 	p.do(FailPod{Reason: ReasonDeadlineExceeded, Message: deadlineMessage, Grace: EffectiveGrace(p.pod, nil).Period})
+	return true
+}
+
+// failures is the number of runs of containers that have failed. Sidecars do not count.
+func failures(pod *spec.Pod, f *Facts) (n int) {
+	for c := range containersOf(pod) {
+		if !isInit(pod, c) || !c.IsSidecar() {
+			n += f.Containers[c.Name].Failures
+		}
+	}
+	return n
+}
+
+// failedTooOften reports whether the containers of a pod have failed more often than its backoffLimit allows.
+func failedTooOften(pod *spec.Pod, f *Facts) bool {
+	return pod.BackoffLimit != nil && failures(pod, f) > int(*pod.BackoffLimit)
+}
+
+// failRetried fails a pod whose containers have failed more often than its backoffLimit allows, and reports whether it did. A pod that is
+// not retried at all finishes by itself first, as the pod of a Job does under the restart policy Never. One that has succeeded stays so.
+func (p *plan) failRetried() bool {
+	if !p.facts.Stop.Requested.IsZero() || p.facts.Restart.pending() || !failedTooOften(p.pod, p.facts) {
+		return false
+	}
+	ended := finished(p.pod, p.facts)
+	if !ended && p.pod.RestartPolicy == spec.RestartNever && !p.pod.Retries() {
+		return false
+	}
+	if ended && StatusOf(p.pod, *p.facts, p.now).Phase != PhaseFailed {
+		return false
+	}
+	p.do(FailPod{Reason: ReasonBackoffLimit, Message: backoffLimitMessage, Grace: EffectiveGrace(p.pod, nil).Period})
 	return true
 }
 

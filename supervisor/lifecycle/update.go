@@ -33,6 +33,7 @@ func (a StartAgain) issued(f *Facts, at Instant) {
 	for name, c := range f.Containers {
 		if !f.ephemeral(name) {
 			c.resetDelays()
+			c.Failures = 0
 			f.Containers[name] = c
 		}
 	}
@@ -253,17 +254,19 @@ func (p *plan) restartAll() bool {
 	if by == (Ref{}) {
 		return false
 	}
-	if p.stopAll(ReasonRestartingAllContainers) == 0 && p.due(p.earliestRound()) {
+	if p.stopAll(ReasonRestartingAllContainers) == 0 && p.due(p.earliestRound(by)) {
 		p.do(StartRound{Round: p.facts.Round + 1, By: by})
 	}
 	return true
 }
 
 // earliestRound returns when the next restart of all containers may happen. There is no back-off (contract 4.2), only a minimum
-// interval, which bounds the rate for a pod whose containers exit at once.
-func (p *plan) earliestRound() Instant {
+// interval, which bounds the rate for a pod whose containers exit at once. A pod that is retried has the back-off of a Job.
+func (p *plan) earliestRound(by Ref) Instant {
+	a := p.facts.Containers[by.Container].Newest
+	due := retryDue(p.pod, p.facts, &a)
 	if p.facts.Restarted != p.facts.Round {
-		return Instant{}
+		return due
 	}
-	return p.facts.RestartedAt.Add(sandboxPace)
+	return later(due, p.facts.RestartedAt.Add(sandboxPace))
 }

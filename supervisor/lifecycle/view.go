@@ -404,7 +404,7 @@ func (v *view) runsAgain(c *spec.Container, a *Attempt, r role) bool {
 func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Duration {
 	h := f.Containers[container]
 	c := pod.Container(container)
-	if c == nil || !h.Newest.terminated() || !RunsAgain(pod, f, container) {
+	if c == nil || !h.Newest.terminated() || !RunsAgain(pod, f, container) || failedTooOften(pod, &f) {
 		return 0
 	}
 	due, _ := restartDue(pod, &f, c, &h)

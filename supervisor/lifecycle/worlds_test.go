@@ -189,6 +189,10 @@ func drawPod(t *rapid.T) *spec.Pod {
 		// Longer than a start until the first success of a probe: a shorter one restarts the pod forever.
 		pod.UnhealthyAfterSeconds = spec.Seconds(rapid.IntRange(120, 300).Draw(t, "unhealthyAfterSeconds"))
 	}
+	if pod.RestartPolicy != spec.RestartAlways && rapid.Bool().Draw(t, "job") {
+		limit := rapid.Int32Range(0, 3).Draw(t, "backoffLimit")
+		pod.BackoffLimit = &limit
+	}
 	if rapid.IntRange(0, 5).Draw(t, "deadline") == 0 {
 		limit := spec.Seconds(rapid.IntRange(1, 300).Draw(t, "activeDeadlineSeconds"))
 		pod.ActiveDeadlineSeconds = &limit

@@ -227,7 +227,9 @@ func readConfig(values Values, p *spec.Pod) (PinnedConfig, error) {
 		}
 	}
 	for name := range p.SecretNames() {
-		if !slices.ContainsFunc(p.Secrets, func(s spec.Secret) bool { return s.Name == name && s.Credential == "" }) {
+		if !slices.ContainsFunc(p.Secrets, func(s spec.Secret) bool {
+			return s.Name == name && (s.Credential == "" || s.CredentialFile != "") // the state never has what is encrypted on the disk
+		}) {
 			read(c.Secrets, name, values.Secret)
 		}
 	}

@@ -21,7 +21,10 @@ type Rollout struct {
 }
 
 // NoRolloutError reports that a pod has no generations.
-type NoRolloutError struct{ Pod, Why string }
+type NoRolloutError struct {
+	Pod, Why  string
+	Scheduled bool // it is started by its schedule
+}
 
 func (e *NoRolloutError) Error() string {
 	return fmt.Sprintf("pod %q has no generations: %s", e.Pod, e.Why)
@@ -45,11 +48,11 @@ func (f *facts) rollout(pod string) (Rollout, error) {
 	h, c := f.histories[pod], f.defining(pod)
 	switch {
 	case c != nil && c.pod.Schedule != nil:
-		return Rollout{}, &NoRolloutError{pod, "it is started by its schedule"}
+		return Rollout{}, &NoRolloutError{pod, "it is started by its schedule", true}
 	case exists && p.file == "":
-		return Rollout{}, &NoRolloutError{pod, "it has no file in the pods directory"}
+		return Rollout{}, &NoRolloutError{Pod: pod, Why: "it has no file in the pods directory"}
 	case !exists && h == nil && c == nil:
-		return Rollout{}, &NoRolloutError{pod, "it does not exist"}
+		return Rollout{}, &NoRolloutError{Pod: pod, Why: "it does not exist"}
 	case h == nil:
 		h = &History{Pod: pod}
 	}

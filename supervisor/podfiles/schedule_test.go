@@ -99,7 +99,7 @@ func TestRolloutOfSchedule(t *testing.T) {
 		"undo":    func() error { _, err := w.undo("web", 0); return err },
 	} {
 		var none *NoRolloutError
-		if err := call(); !errors.As(err, &none) || none.Why != "it is started by its schedule" {
+		if err := call(); !errors.As(err, &none) || none.Why != "it is started by its schedule" || !none.Scheduled {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

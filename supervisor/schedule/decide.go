@@ -15,7 +15,7 @@ import (
 type facts struct {
 	rule  *spec.Schedule
 	times times
-	// since is the time up to which runs were started or left out.
+	// since is the time up to which runs were started or left out. It is that of a clock that is not set if the schedule was created then.
 	since time.Time
 	// saved is since, as it is on the disk.
 	saved time.Time
@@ -51,11 +51,16 @@ type Run struct {
 	Finished  bool      // nothing of it runs
 	Ended     time.Time // wall clock; zero: it has not finished, or a client has stopped it
 	Phase     lifecycle.Phase
+	Stopped   bool             // a person has stopped it before it was finished
+	Waiting   lifecycle.Reason // why a container does not run yet, or waits for its restart; empty: none waits
 	deleting  bool
 }
 
 // Succeeded reports whether the run has succeeded.
 func (r *Run) Succeeded() bool { return r.Finished && r.Phase == lifecycle.PhaseSucceeded }
+
+// Failed reports whether the run has failed. One that a person has stopped has not.
+func (r *Run) Failed() bool { return r.Finished && r.Phase != lifecycle.PhaseSucceeded && !r.Stopped }
 
 // decision is what the facts require.
 type decision struct {
@@ -65,6 +70,7 @@ type decision struct {
 	found   time.Time // scheduled time of the newest run, which an earlier daemon has started without saving it; zero: none
 	waiting time.Time
 	start   time.Time // scheduled time of the run to be started; zero: none
+	missed  time.Time // scheduled time of the run whose deadline has passed; zero: none
 	remove  []Run     // to be deleted
 	reports []report
 	reason  api.Reason // of the status of the schedule
@@ -92,6 +98,7 @@ const (
 // decide decides which run starts now, which ones are deleted, and when the next one is due. It is a pure function.
 //
 //	the clock of the host is not set                        nothing starts
+//	the schedule was created before the clock was set       times up to now are left out
 //	the clock went back by more than [correction]           times up to now are left out
 //	the clock was set forwards to where it was before       times that were started before are left out
 //	a daemon was killed after a start                       times up to that of the newest run are left out
@@ -106,7 +113,7 @@ const (
 // Whatever the clock does, a decision starts at most one run, and the time up to which runs are done with increases with each.
 func decide(f *facts) decision {
 	d := decision{since: f.since, ahead: f.ahead, reason: api.ReasonScheduled}
-	if f.now.Year() < clockSetYear {
+	if !clockSet(f.now) {
 		d.reason, d.remove = api.ReasonClockNotSet, f.surplus(d.since)
 		return d
 	}
@@ -125,8 +132,14 @@ func decide(f *facts) decision {
 	return d
 }
 
+// clockSet reports whether a time can be that of a clock that was set.
+func clockSet(t time.Time) bool { return t.Year() >= clockSetYear }
+
 // followClock sets up to when runs are done with, by the clock that the host has now.
 func (f *facts) followClock(d *decision) {
+	if !clockSet(d.since) {
+		d.since = f.now
+	}
 	if f.since.Sub(f.now) > correction {
 		d.reports = append(d.reports, report{api.EventScheduleClockSetBack, event.Fields{"time": timeText(f.since)}})
 		d.since, d.ahead = f.now, latest(f.since, newest(f.runs))
@@ -172,7 +185,7 @@ func (f *facts) due(d *decision, clock time.Time) {
 	switch {
 	case f.rule.StartingDeadlineSeconds != nil && f.now.After(deadline) && late:
 		f.miss(d, due)
-		d.since = due
+		d.since, d.missed = due, due
 		return
 	case len(active) > 0 && policy == spec.ConcurrencyForbid:
 		d.waiting, d.reason = due, api.ReasonRunActive
@@ -240,17 +253,25 @@ func (f *facts) active() (list []Run) {
 	return list
 }
 
-// surplus returns the finished runs beyond the limits. Since is the time up to which runs are done with. A run is kept until that time is
-// saved: its name tells the next daemon that it was started.
+// surplus returns the finished runs beyond the limits. Those that a person has stopped are counted apart, with the limit of those that
+// failed. Since is the time up to which runs are done with. A run is kept until that time is saved: its name tells the next daemon that it
+// was started.
 func (f *facts) surplus(since time.Time) (list []Run) {
 	successful, failed := f.rule.History()
-	left := map[bool]int{true: successful, false: failed}
+	stopped := failed
 	for _, r := range slices.Backward(inOrder(f.runs, f.now)) {
 		unsaved := r.Scheduled.After(f.saved) && (f.loaded || !r.Scheduled.After(since))
+		left := &stopped
+		switch {
+		case r.Succeeded():
+			left = &successful
+		case r.Failed():
+			left = &failed
+		}
 		switch {
 		case !r.Finished || r.deleting:
-		case left[r.Succeeded()] > 0:
-			left[r.Succeeded()]--
+		case *left > 0:
+			*left--
 		case !unsaved:
 			list = append(list, r)
 		}

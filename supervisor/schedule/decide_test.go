@@ -480,15 +480,20 @@ func TestHistory(t *testing.T) {
 		run("d", 4, lifecycle.PhaseFailed), run("e", 5, lifecycle.PhaseRunning), run("f", 6, lifecycle.PhaseSucceeded),
 		run("g", 7, lifecycle.PhaseSucceeded), run("h", 8, lifecycle.PhaseFailed),
 	}
+	for i, name := range []string{"s", "t"} {
+		stopped := run(name, i, lifecycle.PhaseFailed)
+		stopped.Stopped = true
+		runs = append(runs, stopped)
+	}
 	number := func(n int32) *int32 { return &n }
 	for _, tc := range []struct {
 		rule  spec.Schedule
 		saved time.Time
 		want  string
 	}{
-		{spec.Schedule{}, at(8), "dba"},
+		{spec.Schedule{}, at(8), "dbas"},
 		{spec.Schedule{SuccessfulJobsHistoryLimit: number(0), FailedJobsHistoryLimit: number(2)}, at(8), "gfcba"},
-		{spec.Schedule{SuccessfulJobsHistoryLimit: number(0), FailedJobsHistoryLimit: number(0)}, at(3), "cba"},
+		{spec.Schedule{SuccessfulJobsHistoryLimit: number(0), FailedJobsHistoryLimit: number(0)}, at(3), "cbtas"},
 		{spec.Schedule{SuccessfulJobsHistoryLimit: number(9), FailedJobsHistoryLimit: number(9)}, at(8), ""},
 	} {
 		f := facts{rule: &tc.rule, runs: runs, saved: tc.saved, now: at(9)}

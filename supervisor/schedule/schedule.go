@@ -31,7 +31,7 @@ import (
 type Pods interface {
 	Pods() []supervisor.Snapshot
 	Changed() <-chan struct{}
-	Add(pod *spec.Pod, owner state.Owner) (supervisor.Snapshot, error)
+	AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor.Staged) (supervisor.Snapshot, error)
 	Stop(ctx context.Context, name string, o supervisor.StopOptions) error
 	// SetSchedules sets the names of the pods with a schedule.
 	SetSchedules(names []string)
@@ -82,13 +82,15 @@ type Schedules struct {
 type entry struct {
 	definition *spec.Pod
 	calendar   *calendar.Calendar
-	state      State     // as it is to be saved
-	saved      State     // as it is on the disk
-	failure    string    // of the newest attempt to save the state; empty: it succeeded
-	failed     time.Time // when that was
-	waiting    time.Time // see facts
-	seen       time.Time // see facts
-	loaded     bool      // see facts
+	state      State               // as it is to be saved
+	saved      State               // as it is on the disk
+	failure    string              // of the newest attempt to save the state; empty: it succeeded
+	failed     time.Time           // when that was
+	waiting    time.Time           // see facts
+	seen       time.Time           // see facts
+	loaded     bool                // see facts
+	tried      time.Time           // when the newest run was attempted
+	refused    []lifecycle.Refusal // why it was rejected, if it is attempted again
 }
 
 // Status is a schedule at one moment. It is immutable.
@@ -99,6 +101,8 @@ type Status struct {
 	Next   time.Time // when the next run is due; zero: no run is planned
 	Last   time.Time // time of the schedule of the last run that it started; zero: none
 	Runs   []Run     // the newest first
+	// Failure is why the newest run was not started; zero: it was, or a person has started one since.
+	Failure Failure
 }
 
 // New returns the schedules of a pods directory. They start nothing until [Schedules.Run] is called.
@@ -121,7 +125,7 @@ const (
 	maxSleep = 30 * time.Second
 	// pace is the least time between two decisions. Pods that start change often.
 	pace = 100 * time.Millisecond
-	// retry is the time after which states are read or saved again if that has failed.
+	// retry is the time after which states are read or saved, and runs started, again if that has failed.
 	retry = 10 * time.Second
 )
 
@@ -197,12 +201,12 @@ func (s *Schedules) pass(ctx context.Context) (wait time.Duration) {
 		if !d.again.IsZero() {
 			wait = min(wait, max(0, d.again.Sub(s.o.Now())))
 		}
-		decided[name] = Status{Pod: file.Definition, Reason: d.reason, Next: d.next, Last: e.state.Last}
+		decided[name] = Status{Pod: file.Definition, Reason: d.reason, Next: d.next, Last: e.state.Last, Failure: e.state.Failure}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	same := func(a, b Status) bool {
-		return a.Pod == b.Pod && a.Reason == b.Reason && a.Next.Equal(b.Next) && a.Last.Equal(b.Last)
+		return a.Pod == b.Pod && a.Reason == b.Reason && a.Next.Equal(b.Next) && a.Last.Equal(b.Last) && a.Failure.equal(b.Failure)
 	}
 	if !maps.EqualFunc(s.decided, decided, same) {
 		close(s.changed)
@@ -253,17 +257,28 @@ func (s *Schedules) scheduled() map[string]podfiles.File {
 	return scheduled
 }
 
-// forget drops what is known of schedules without a file.
+// forget drops what is known of schedules without a file, and of those that their valid file does not have any more.
 func (s *Schedules) forget(ctx context.Context, scheduled map[string]podfiles.File) {
 	maps.DeleteFunc(s.entries, func(name string, _ *entry) bool { _, exists := scheduled[name]; return !exists })
 	maps.DeleteFunc(s.invalid, func(name, _ string) bool { _, exists := scheduled[name]; return !exists })
 	names, complete := s.files.Known()
+	plain := s.plain()
 	for name := range s.states {
-		if _, exists := scheduled[name]; exists || names[name] || !complete {
-			continue
+		if _, exists := scheduled[name]; !exists && (plain[name] || complete && !names[name]) {
+			s.drop(ctx, name)
 		}
-		s.drop(ctx, name)
 	}
+}
+
+// plain returns the names of the pods that have no schedule: each file that defines the pod is valid, and none has a schedule. That of an
+// invalid file may be the same as before.
+func (s *Schedules) plain() map[string]bool {
+	plain := map[string]bool{}
+	for _, f := range s.files.Files() {
+		others, found := plain[f.Pod]
+		plain[f.Pod] = (others || !found) && f.Definition != nil && f.Definition.Schedule == nil
+	}
+	return plain
 }
 
 // drop drops the state of a schedule that does not exist any more.
@@ -315,7 +330,7 @@ func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 	})
 	e.loaded = e.loaded && d.reason == api.ReasonClockNotSet
 	if !d.found.IsZero() {
-		e.state.Last = d.found
+		e.state.Last, e.state.Failure = d.found, Failure{}
 	}
 	e.waiting, e.seen = d.waiting, now
 	for _, r := range d.reports {
@@ -324,14 +339,11 @@ func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 	for _, r := range d.remove {
 		s.remove(ctx, r, scheduler(e.definition.Name))
 	}
-	if !d.start.IsZero() {
-		err := s.start(e.definition, d.start)
-		if errors.Is(err, supervisor.ErrLeaving) {
-			return d // the next daemon starts it
-		}
-		if err == nil {
-			e.state.Last = d.start
-		}
+	if !d.missed.IsZero() {
+		e.state.Failure = Failure{d.missed, "startingDeadlineSeconds has passed"}
+	}
+	if !d.start.IsZero() && !s.attempt(e, &d, now) {
+		return d // the next daemon starts it
 	}
 	e.state.Since, e.state.Ahead = d.since, d.ahead
 	s.save(ctx, e)
@@ -349,7 +361,7 @@ func (s *Schedules) save(ctx context.Context, e *entry) {
 	next := e.state
 	now := s.o.Now()
 	since := now.Sub(e.failed)
-	unchanged := e.saved.Since.Equal(next.Since) && e.saved.Ahead.Equal(next.Ahead)
+	unchanged := e.saved.Since.Equal(next.Since) && e.saved.Ahead.Equal(next.Ahead) && e.saved.Failure.equal(next.Failure)
 	if unchanged || e.failure != "" && since >= 0 && since < retry { // the clock may have been set back
 		return
 	}
@@ -377,37 +389,81 @@ func (s *Schedules) delay(definition *spec.Pod) time.Duration {
 // scheduler is who requests what a schedule does, for people.
 func scheduler(pod string) string { return "the schedule of pod " + pod }
 
-// start starts a run at a time of the schedule.
-func (s *Schedules) start(definition *spec.Pod, at time.Time) error {
-	run := definition.Run(at, false)
-	owner := state.Owner{By: scheduler(definition.Name), Schedule: definition.Name, Scheduled: at.Unix()}
-	_, err := s.pods.Add(run, owner)
-	if err != nil && !errors.Is(err, supervisor.ErrLeaving) {
-		s.emit(definition.Name, report{api.EventScheduleFailed, event.Fields{"run": run.Name, "error": err.Error()}})
-	} else if err == nil {
-		fields := event.Fields{"run": run.Name, "time": " at " + timeText(at), "by": owner.By}
-		s.emit(definition.Name, report{api.EventScheduleStarted, fields})
+// attempt starts the run that is due. If that fails for a reason that may pass, the run stays due and is started again after [retry]. It
+// returns false if the daemon is stopping.
+func (s *Schedules) attempt(e *entry, d *decision, now time.Time) bool {
+	repeated := e.state.Failure.Scheduled.Equal(d.start)
+	if since := now.Sub(e.tried); !repeated || since < 0 || since >= retry { // the clock may have been set back
+		run, by := e.definition.Run(d.start, false), scheduler(e.definition.Name)
+		owner := state.Owner{By: by, Schedule: e.definition.Name, Scheduled: d.start.Unix()}
+		_, err := s.pods.AddStaged(run, owner, supervisor.Staged{Refused: e.refused})
+		e.tried, e.refused = now, nil
+		switch {
+		case errors.Is(err, supervisor.ErrLeaving):
+			return false
+		case err == nil:
+			e.state.Last, e.state.Failure = d.start, Failure{}
+			s.emit(e.definition.Name, report{
+				api.EventScheduleStarted, event.Fields{"run": run.Name, "time": " at " + timeText(d.start), "by": by},
+			})
+			return true
+		case !repeated || e.state.Failure.Cause != err.Error():
+			s.emit(e.definition.Name, report{api.EventScheduleFailed, event.Fields{"run": run.Name, "error": err.Error()}})
+		}
+		e.state.Failure = Failure{d.start, err.Error()}
+		if !passes(err) {
+			return true
+		}
+		if refused, is := errors.AsType[*supervisor.RefusedError](err); is {
+			e.refused = refused.Refusals
+		}
 	}
-	return err
+	d.since = d.start.Add(-time.Nanosecond) // the times before are done with
+	if again := e.tried.Add(retry); d.again.IsZero() || again.Before(d.again) {
+		d.next, d.again = again, again
+	}
+	return true
+}
+
+// passes reports whether the error of a run that was not created may pass without a change of the file or of the configuration. What other
+// pods use may become free.
+func passes(err error) bool {
+	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken {
+		return false
+	}
+	refused, is := errors.AsType[*supervisor.RefusedError](err)
+	return !is || !slices.ContainsFunc(refused.Refusals, func(r lifecycle.Refusal) bool {
+		switch r.Reason {
+		case lifecycle.ReasonNodePorts, lifecycle.ReasonVolumeTerminating,
+			lifecycle.ReasonOutOfCPU, lifecycle.ReasonOutOfMemory, lifecycle.ReasonOutOfEphemeralStorage:
+			return false
+		}
+		return true
+	})
 }
 
 // StartNow starts a run that a person has requested, beside those of the schedule, and returns its name.
 func (s *Schedules) StartNow(pod, by string) (string, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	status, exists := s.Status(pod)
 	if !exists {
 		return "", supervisor.ErrNotFound
 	}
 	run := status.Pod.Run(s.o.Now(), true)
-	_, err := s.pods.Add(run, state.Owner{By: by, Schedule: pod})
+	_, err := s.pods.AddStaged(run, state.Owner{By: by, Schedule: pod}, supervisor.Staged{})
 	for next := time.Second; next < maxSleep; next += time.Second {
 		if _, taken := errors.AsType[*supervisor.NameTakenError](err); !taken {
 			break
 		}
 		run = status.Pod.Run(s.o.Now().Add(next), true) // names have seconds
-		_, err = s.pods.Add(run, state.Owner{By: by, Schedule: pod})
+		_, err = s.pods.AddStaged(run, state.Owner{By: by, Schedule: pod}, supervisor.Staged{})
 	}
 	if err != nil {
 		return "", err
+	}
+	if e := s.entries[pod]; e != nil {
+		e.state.Failure = Failure{} // saved by the pass that follows the change of the pods
 	}
 	s.emit(pod, report{api.EventScheduleStarted, event.Fields{"run": run.Name, "time": ", requested by " + by, "by": by}})
 	return run.Name, nil
@@ -467,7 +523,9 @@ func (s *Schedules) List() (list []Status) {
 		}
 		status, known := decided[f.Pod]
 		if !known || status.Pod != f.Definition {
-			status = s.preview(f.Definition, status.Last)
+			last, failure := status.Last, status.Failure
+			status = s.preview(f.Definition, last)
+			status.Failure = failure
 			for _, r := range runs[f.Pod] {
 				status.Last = latest(status.Last, r.Scheduled)
 			}
@@ -508,6 +566,16 @@ func (s *Schedules) Status(pod string) (Status, bool) {
 	return list[i], true
 }
 
+// waiting returns why a container of a pod waits, or the pod itself; empty: none does, or only for the init containers.
+func waiting(status *lifecycle.Status) lifecycle.Reason {
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if w := c.State.Waiting; w != nil && w.Reason != lifecycle.ReasonPodInitializing {
+			return cmp.Or(status.Reason, w.Reason)
+		}
+	}
+	return ""
+}
+
 // runsOf returns the runs of schedules by name of the pod, the oldest first.
 func runsOf(snapshots []supervisor.Snapshot) map[string][]Run {
 	runs := map[string][]Run{}
@@ -518,7 +586,10 @@ func runsOf(snapshots []supervisor.Snapshot) map[string][]Run {
 		}
 		r := Run{
 			Pod: p.Pod.Name, UID: p.Facts.UID, Created: p.Facts.Accepted.Wall, Finished: p.AtRest, Phase: p.Status.Phase,
-			deleting: p.Facts.Stop.Delete,
+			Stopped: p.AtRest && p.Status.Phase != lifecycle.PhaseSucceeded && p.Stopped(), deleting: p.Facts.Stop.Delete,
+		}
+		if !p.Status.Phase.Terminal() {
+			r.Waiting = waiting(&p.Status)
 		}
 		if p.Owner.Scheduled != 0 {
 			r.Scheduled = time.Unix(p.Owner.Scheduled, 0)

@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -30,7 +32,8 @@ type host struct {
 	list     []supervisor.Snapshot
 
 	suspended bool
-	refuse    error // of Add
+	refuse    error // of AddStaged
+	added     []supervisor.Staged
 	names     []string
 	ring      *event.Ring
 	log       strings.Builder
@@ -52,7 +55,8 @@ func (h *host) Suspended() bool { return h.suspended }
 
 func (h *host) Pods() []supervisor.Snapshot { return slices.Clone(h.list) }
 
-func (h *host) Add(pod *spec.Pod, owner state.Owner) (supervisor.Snapshot, error) {
+func (h *host) AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor.Staged) (supervisor.Snapshot, error) {
+	h.added = append(h.added, staged)
 	if h.refuse != nil {
 		return supervisor.Snapshot{}, h.refuse
 	}
@@ -103,6 +107,12 @@ func (h *host) daemon() *Schedules {
 		Events: h.ring, States: NewStates(h.dir), Host: "a", Now: func() time.Time { return h.now },
 		Log: slog.New(slog.NewTextHandler(&h.log, nil)),
 	})
+}
+
+// plain defines the pod without a schedule.
+func (h *host) plain() {
+	h.file(`cron = "0 3 * * *"`)
+	h.files[0].Definition.Schedule = nil
 }
 
 // file defines the pod with a schedule.
@@ -253,6 +263,52 @@ func TestBoots(t *testing.T) {
 	}
 }
 
+// TestCreatedBeforeClockSet: a schedule that is created while the clock is not set begins when it is, by this daemon or the next one.
+func TestCreatedBeforeClockSet(t *testing.T) {
+	for _, restarted := range []bool{false, true} {
+		h := newHost(t)
+		s := h.daemon()
+		h.now = time.Unix(60, 0)
+		s.pass(t.Context())
+		if list := s.List(); len(list) != 1 || list[0].Reason != api.ReasonClockNotSet {
+			t.Errorf("%+v", list)
+		}
+		if restarted {
+			s = h.daemon()
+		}
+		h.at(s, 1, 14)
+		if h.runs() != "" || len(h.events()) > 0 {
+			t.Errorf("restarted: %t, runs: %s, events: %v", restarted, h.runs(), h.events())
+		}
+		if h.at(s, 2, 3); h.runs() != "backup-29628180" || len(h.events()) != 1 {
+			t.Errorf("restarted: %t, runs: %s, events: %v", restarted, h.runs(), h.events())
+		}
+	}
+}
+
+// TestKilledBeforeClockSet: a run that was started without being saved is not started again when the next daemon begins before the clock
+// is set.
+func TestKilledBeforeClockSet(t *testing.T) {
+	h := newHost(t)
+	h.at(h.daemon(), 1, 1)
+	kept := h.dir + ".kept"
+	if err := os.CopyFS(kept, os.DirFS(h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	h.at(h.daemon(), 1, 3)
+	h.finish()
+	if err := errors.Join(os.RemoveAll(h.dir), os.Rename(kept, h.dir)); err != nil {
+		t.Fatal(err)
+	}
+	s := h.daemon()
+	h.now = time.Unix(60, 0)
+	s.pass(t.Context())
+	h.at(s, 1, 5)
+	if want := []api.EventKind{api.EventScheduleStarted}; h.runs() != "backup-29626740" || !slices.Equal(h.events(), want) {
+		t.Errorf("runs: %s, events: %v, want %v", h.runs(), h.events(), want)
+	}
+}
+
 // TestSameTime: a run of a clock that was ahead does not prevent the one of the same time. It is deleted if it has finished.
 func TestSameTime(t *testing.T) {
 	const started, failed = api.EventScheduleStarted, api.EventScheduleFailed
@@ -360,13 +416,50 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestScheduleRemoved: a schedule ends when a valid file of its pod has none. One that is added again begins then, and the limits for
+// finished pods apply to the runs that are left.
+func TestScheduleRemoved(t *testing.T) {
+	h := newHost(t)
+	s := h.daemon()
+	h.at(s, 1, 1)
+	path := filepath.Join(h.dir, "backup.json")
+	h.files[0].Definition, h.files[0].Reason = nil, api.ReasonInvalidFile
+	h.at(s, 2, 1)
+	h.plain()
+	plain := h.files[0]
+	h.file(`cron = "0 3 * * *"`)
+	h.files[0].Reason = api.ReasonRejected // two files define the pod
+	h.files = append(h.files, plain)
+	h.files[1].Reason = api.ReasonRejected
+	h.at(s, 2, 2)
+	if _, err := os.Stat(path); err != nil || !slices.Equal(h.names, []string{"backup"}) {
+		t.Errorf("the file may define the schedule: %v, names: %v", err, h.names)
+	}
+	h.plain()
+	h.files[0].Reason = api.ReasonRejected // by the admission of the host
+	h.at(s, 2, 4)
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) || len(h.names) > 0 {
+		t.Errorf("the file has no schedule: %v, names: %v", err, h.names)
+	}
+	h.file(`cron = "0 3 * * *"`)
+	h.at(s, 9, 14)
+	if h.runs() != "" || len(h.events()) > 0 {
+		t.Errorf("runs of a schedule that was added again: %s, events: %v", h.runs(), h.events())
+	}
+	if h.at(s, 10, 3); h.runs() != "backup-29639700" {
+		t.Errorf("runs: %s", h.runs())
+	}
+}
+
 func TestRefused(t *testing.T) {
 	h := newHost(t)
 	s := h.daemon()
 	h.at(s, 1, 1)
 	h.refuse = supervisor.ErrLeaving
 	h.at(s, 1, 3)
-	h.refuse = &supervisor.RefusedError{Pod: "backup-1", Refusals: []lifecycle.Refusal{{Reason: "OutOfcpu", Message: "Too much"}}}
+	h.refuse = &supervisor.RefusedError{Pod: "backup-1", Refusals: []lifecycle.Refusal{
+		{Reason: lifecycle.ReasonOutOfCPU, Message: "Too much"}, {Reason: lifecycle.ReasonPodSecurity, Message: "Too privileged"},
+	}}
 	h.at(s, 1, 4)
 	h.at(s, 1, 5)
 	if !slices.Equal(h.events(), []api.EventKind{api.EventScheduleFailed}) {
@@ -376,6 +469,175 @@ func TestRefused(t *testing.T) {
 	h.at(s, 1, 6)
 	if h.runs() != "" {
 		t.Errorf("runs: %s", h.runs())
+	}
+}
+
+// TestRetry: a run that was not created for a reason that may pass stays due until its deadline or the next time, and is reported once.
+func TestRetry(t *testing.T) {
+	const started, failed, missed = api.EventScheduleStarted, api.EventScheduleFailed, api.EventScheduleMissed
+	ports := []lifecycle.Refusal{{Reason: lifecycle.ReasonNodePorts, Message: "in use"}, {Reason: lifecycle.ReasonOutOfMemory}}
+	for _, refuse := range []error{errors.New("no space left on device"), &supervisor.RefusedError{Pod: "backup-1", Refusals: ports}} {
+		h := newHost(t)
+		s := h.daemon()
+		after := func(d time.Duration) time.Duration {
+			h.now = h.now.Add(d)
+			return s.pass(t.Context())
+		}
+		h.at(s, 1, 1)
+		h.refuse = refuse
+		if wait := h.at(s, 3, 3); wait != retry {
+			t.Errorf("%v: the next pass is in %v", refuse, wait)
+		}
+		at := h.now
+		if status, _ := s.Status("backup"); !status.Next.Equal(at.Add(retry)) || !status.Failure.equal(Failure{at, refuse.Error()}) {
+			t.Errorf("%v: %+v", refuse, status)
+		}
+		if wait := after(time.Second); wait != retry-time.Second || len(h.added) != 1 { // a pod has changed
+			t.Errorf("%v: the next pass is in %v, %d attempts", refuse, wait, len(h.added))
+		}
+		after(retry - time.Second)
+		if _, isRefused := errors.AsType[*supervisor.RefusedError](refuse); len(h.added) != 2 || (len(h.added[1].Refused) == 2) != isRefused {
+			t.Errorf("%v: attempts %+v", refuse, h.added)
+		}
+		s = h.daemon()
+		after(time.Second)
+		h.refuse = nil
+		after(retry)
+		if want := []api.EventKind{missed, failed, started}; !slices.Equal(h.events(), want) || h.runs() != "backup-29629620" {
+			t.Errorf("%v: runs: %s, events: %v, want %v", refuse, h.runs(), h.events(), want)
+		}
+		h.finish()
+		h.refuse = refuse
+		h.at(s, 4, 3)
+		h.refuse = nil
+		h.now = time.Date(2026, 5, 5, 3, 0, 0, 0, time.UTC)
+		s.pass(t.Context())
+		want := []api.EventKind{missed, failed, started, failed, missed, started} // the next time has come
+		if !slices.Equal(h.events(), want) || h.runs() != "backup-29629620 backup-29632500" {
+			t.Errorf("%v: runs: %s, events: %v, want %v", refuse, h.runs(), h.events(), want)
+		}
+	}
+	h := newHost(t)
+	h.file(`cron = "0 3 * * *", startingDeadlineSeconds = 60`)
+	s := h.daemon()
+	h.at(s, 1, 1)
+	h.now = time.Date(2026, 5, 1, 2, 59, 50, 0, time.UTC)
+	s.pass(t.Context())
+	h.refuse = errors.New("no space left on device")
+	for range 10 {
+		h.now = h.now.Add(retry)
+		s.pass(t.Context())
+	}
+	h.refuse = nil
+	h.at(s, 1, 4)
+	if want := []api.EventKind{failed, missed}; !slices.Equal(h.events(), want) || len(h.added) != 7 {
+		t.Errorf("with a deadline: events: %v, want %v, %d attempts", h.events(), want, len(h.added))
+	}
+}
+
+// TestFailure: why the newest run was not started is known until a run starts, also to the next daemon.
+func TestFailure(t *testing.T) {
+	h := newHost(t)
+	h.file(`cron = "0 3 * * *", startingDeadlineSeconds = 3600`)
+	s := h.daemon()
+	failure := func(s *Schedules) Failure {
+		status, ok := s.Status("backup")
+		if !ok {
+			t.Error("no schedule")
+		}
+		return status.Failure
+	}
+	third := func(day int) time.Time { return time.Date(2026, 5, day, 3, 0, 0, 0, time.UTC) }
+	h.at(s, 1, 2)
+	h.refuse = &supervisor.RefusedError{Pod: "backup-1", Refusals: []lifecycle.Refusal{{Reason: lifecycle.ReasonPodSecurity}}}
+	h.at(s, 1, 3)
+	refused := Failure{third(1), h.refuse.Error()}
+	if got := failure(s); !got.equal(refused) {
+		t.Errorf("after a refusal: %+v, want %+v", got, refused)
+	}
+	s = h.daemon()
+	h.at(s, 1, 4)
+	if got := failure(s); !got.equal(refused) {
+		t.Errorf("with the next daemon: %+v, want %+v", got, refused)
+	}
+	h.refuse = nil
+	h.at(s, 2, 3)
+	if got := failure(s); got != (Failure{}) || h.runs() == "" {
+		t.Errorf("after a run: %+v, runs: %s", got, h.runs())
+	}
+	changed := s.Changed()
+	h.at(s, 3, 12)
+	if got := failure(s); !got.equal(Failure{third(3), "startingDeadlineSeconds has passed"}) {
+		t.Errorf("after a deadline: %+v", got)
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("the change of the failure was not announced")
+	}
+	if _, err := s.StartNow("backup", "podstead start"); err != nil {
+		t.Error(err)
+	}
+	h.at(s, 3, 13)
+	if got := failure(s); got != (Failure{}) {
+		t.Errorf("after a run that a person has requested: %+v", got)
+	}
+	s = h.daemon()
+	h.at(s, 3, 14)
+	if got := failure(s); got != (Failure{}) {
+		t.Errorf("after that run, with the next daemon: %+v", got)
+	}
+}
+
+// TestOutcomes: a run that a person has stopped has not failed, and one that waits does not run.
+func TestOutcomes(t *testing.T) {
+	stopped := lifecycle.Stop{Requested: lifecycle.Instant{Mono: 5}, ByUser: true}
+	deadline := lifecycle.Stop{Requested: lifecycle.Instant{Mono: 5}, Reason: "DeadlineExceeded"}
+	waits := func(reasons ...lifecycle.Reason) (list []lifecycle.ContainerStatus) {
+		for _, reason := range reasons {
+			c := lifecycle.ContainerStatus{State: lifecycle.State{Waiting: &lifecycle.Waiting{Reason: reason}}}
+			if reason == "" {
+				c.State.Waiting = nil
+			}
+			list = append(list, c)
+		}
+		return list
+	}
+	type status = lifecycle.Status
+	for name, tc := range map[string]struct {
+		status status
+		stop   lifecycle.Stop
+		want   Run
+	}{
+		"succeeded": {status{Phase: lifecycle.PhaseSucceeded}, stopped, Run{Finished: true}},
+		"stopped":   {status{Phase: lifecycle.PhaseFailed}, stopped, Run{Finished: true, Stopped: true}},
+		"failed":    {status{Phase: lifecycle.PhaseFailed}, deadline, Run{Finished: true}},
+		"running":   {status{Phase: lifecycle.PhaseRunning, ContainerStatuses: waits("")}, lifecycle.Stop{}, Run{}},
+		"waiting": {
+			status{Phase: lifecycle.PhaseRunning, ContainerStatuses: waits("", lifecycle.ReasonImagePullBackOff)},
+			lifecycle.Stop{},
+			Run{Waiting: lifecycle.ReasonImagePullBackOff},
+		},
+		"init container runs": {
+			status{Phase: lifecycle.PhasePending, InitContainerStatuses: waits(""), ContainerStatuses: waits("PodInitializing")},
+			lifecycle.Stop{},
+			Run{},
+		},
+		"waits for a pod": {
+			status{Phase: lifecycle.PhasePending, Reason: lifecycle.ReasonWaitingFor, ContainerStatuses: waits("ContainerCreating")},
+			lifecycle.Stop{},
+			Run{Waiting: lifecycle.ReasonWaitingFor},
+		},
+	} {
+		snapshot := supervisor.Snapshot{
+			Pod: &spec.Pod{Name: "backup-1"}, Owner: state.Owner{Schedule: "backup"},
+			Status: tc.status, Facts: lifecycle.Facts{Stop: tc.stop}, AtRest: tc.status.Phase.Terminal(),
+		}
+		got := runsOf([]supervisor.Snapshot{snapshot})["backup"][0]
+		if got.Finished != tc.want.Finished || got.Stopped != tc.want.Stopped || got.Waiting != tc.want.Waiting ||
+			got.Failed() != (name == "failed") || got.Succeeded() != (name == "succeeded") {
+			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
+		}
 	}
 }
 
@@ -402,6 +664,7 @@ func TestRequests(t *testing.T) {
 	if err := s.Delete(t.Context(), "backup", "podstead delete"); err != nil || h.runs() != "" {
 		t.Errorf("%v, runs: %s", err, h.runs())
 	}
+	h.at(s, 1, 2)
 	h.at(s, 1, 3)
 	if h.runs() != "" {
 		t.Errorf("runs while the file is removed: %s", h.runs())
@@ -482,6 +745,40 @@ func TestRun(t *testing.T) {
 	}
 	cancel()
 	<-done
+}
+
+// busyPods change at each moment.
+type busyPods struct {
+	*host
+	passes *atomic.Int64 // calls of SetSchedules
+}
+
+func (p busyPods) Changed() <-chan struct{} {
+	changed := make(chan struct{})
+	close(changed)
+	return changed
+}
+
+func (p busyPods) SetSchedules(names []string) { p.passes.Add(1); p.host.SetSchedules(names) }
+
+// TestPodsWithoutSchedule: changes of pods are followed only while there is a schedule.
+func TestPodsWithoutSchedule(t *testing.T) {
+	for scheduled, want := range map[bool]int64{false: 1, true: 10} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHost(t)
+			if !scheduled {
+				h.plain()
+			}
+			var passes atomic.Int64
+			s := New(h, busyPods{h, &passes}, Options{Events: h.ring, States: NewStates(h.dir), Now: func() time.Time { return h.now }})
+			ctx, cancel := context.WithTimeout(t.Context(), 10*pace-1)
+			defer cancel()
+			s.Run(ctx)
+			if got := passes.Load(); got != want {
+				t.Errorf("scheduled: %t, %d passes, want %d", scheduled, got, want)
+			}
+		})
+	}
 }
 
 // TestListBeforeDecision: the last run is known as soon as a daemon lists its files.

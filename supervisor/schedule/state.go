@@ -24,6 +24,18 @@ type State struct {
 	Ahead time.Time `json:"ahead,omitzero"`
 	// Last is the time of the schedule of the last run that was started; zero: none.
 	Last time.Time `json:"last,omitzero"`
+	// Failure is why the newest run was not started; zero: it was.
+	Failure Failure `json:"failure,omitzero"`
+}
+
+// Failure is a run that was not started.
+type Failure struct {
+	Scheduled time.Time `json:"scheduled"` // time of the schedule
+	Cause     string    `json:"cause"`     // for people, without a full stop
+}
+
+func (f Failure) equal(other Failure) bool {
+	return f.Scheduled.Equal(other.Scheduled) && f.Cause == other.Cause
 }
 
 // States stores schedules, one file for each in a directory. Its calls may block for as long as the disk does. They must not be concurrent.

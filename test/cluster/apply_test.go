@@ -35,7 +35,7 @@ func podFiles(t *testing.T) []spec.InputFile {
 		}
 	}
 	for _, f := range txtar.Parse(read(t, "../../spec/testdata/stream/manifests.txtar")).Files {
-		text, _ := spec.Options{AllowLoss: true, RunCronJobs: true, Suffix: "abcde"}.Convert(f.Name, f.Data, false)
+		text, _ := spec.Options{AllowLoss: true, Suffix: "abcde"}.Convert(f.Name, f.Data, false)
 		if text != nil {
 			files = append(files, spec.InputFile{Name: f.Name + ".toml", Text: text})
 		}
@@ -92,10 +92,10 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
-// resources are the kinds of the core API that are written, as in paths.
+// resources are the kinds that are written, as in paths.
 var resources = map[string]string{
-	"ConfigMap": "configmaps", "PersistentVolumeClaim": "persistentvolumeclaims", "Pod": "pods", "Secret": "secrets", "Service": "services",
-	"ServiceAccount": "serviceaccounts",
+	"ConfigMap": "configmaps", "CronJob": "cronjobs", "Job": "jobs", "PersistentVolumeClaim": "persistentvolumeclaims", "Pod": "pods",
+	"Secret": "secrets", "Service": "services", "ServiceAccount": "serviceaccounts",
 }
 
 // TestApply applies the manifests that "podstead convert -o k8s" prints of pod files to a real API server, unchanged: server-side, with
@@ -133,7 +133,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// apply applies the objects of a stream in a new namespace, and returns the pods that the server has stored.
+// apply applies the objects of a stream in a new namespace, and returns the pods that the server has
+// stored, and what creates pods.
 func (s *server) apply(ctx context.Context, namespace string, stream []byte) ([]object, error) {
 	body, err := json.Marshal(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace}})
 	if err != nil {
@@ -146,19 +147,23 @@ func (s *server) apply(ctx context.Context, namespace string, stream []byte) ([]
 	for document := range bytes.SplitSeq(stream, []byte("\n---\n")) {
 		document = append(slices.Clone(document), '\n')
 		var x struct {
-			Kind     string
-			Metadata struct{ Name string }
+			APIVersion, Kind string
+			Metadata         struct{ Name string }
 		}
 		if err := yaml.Unmarshal(document, &x); err != nil {
 			return nil, err
 		}
-		path := "/api/v1/namespaces/" + namespace + "/" + resources[x.Kind] + "/" + x.Metadata.Name +
+		group := "/api/"
+		if strings.Contains(x.APIVersion, "/") {
+			group = "/apis/"
+		}
+		path := group + x.APIVersion + "/namespaces/" + namespace + "/" + resources[x.Kind] + "/" + x.Metadata.Name +
 			"?fieldManager=test&fieldValidation=Strict"
 		code, text, err := s.requestAs(ctx, http.MethodPatch, path, "application/apply-patch+yaml", document)
 		if err != nil || code != http.StatusCreated {
 			return nil, fmt.Errorf("apply %s %s: %d %s %w", x.Kind, x.Metadata.Name, code, text, err)
 		}
-		if x.Kind == "Pod" {
+		if x.Kind == "Pod" || x.Kind == "Job" || x.Kind == "CronJob" {
 			var pod object
 			if err := json.Unmarshal(text, &pod); err != nil {
 				return nil, err
@@ -184,6 +189,7 @@ func checkStored(t *testing.T, f spec.InputFile, stored []object) {
 		cmpopts.IgnoreFields(spec.Container{}, "Hash", "RestartBackoff", "ImagePullPolicy"),
 		cmpopts.IgnoreFields(spec.ImageVolume{}, "PullPolicy"), cmpopts.IgnoreFields(spec.FieldRef{}, "APIVersion"),
 		cmpopts.IgnoreMapEntries(func(key, _ string) bool { return key == "podstead.io/pod" || key == "podstead.io/subdomain" }),
+		cmpopts.IgnoreFields(spec.Schedule{}, "JitterSeconds"),
 		cmp.Transformer("whole", func(s spec.Seconds) spec.Seconds { return spec.Seconds(math.Ceil(float64(s))) }),
 		cmpopts.EquateEmpty(),
 	}
@@ -203,8 +209,20 @@ func checkStored(t *testing.T, f spec.InputFile, stored []object) {
 	}
 }
 
-// normal returns a pod without empty security contexts, which the API server adds. The pod is changed.
+// normal returns a pod without empty security contexts and labels of a Job, which the API server adds, and with the defaults
+// of a CronJob. The pod is changed.
 func normal(p *spec.Pod) *spec.Pod {
+	for _, label := range []string{"job-name", "controller-uid"} {
+		delete(p.Labels, label)
+		delete(p.Labels, "batch.kubernetes.io/"+label)
+	}
+	if s := p.Schedule; s != nil {
+		if p.BackoffLimit == nil && p.RestartPolicy == spec.RestartNever {
+			p.BackoffLimit = new(int32) // a Job has a limit
+		}
+		successful, failed := s.History()
+		s.ConcurrencyPolicy, s.SuccessfulJobsHistoryLimit, s.FailedJobsHistoryLimit = s.Policy(), new(int32(successful)), new(int32(failed))
+	}
 	if p.SecurityContext != nil && reflect.DeepEqual(*p.SecurityContext, spec.PodSecurityContext{}) {
 		p.SecurityContext = nil
 	}

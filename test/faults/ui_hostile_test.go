@@ -30,7 +30,7 @@ func hostileDaemon(t *testing.T, socket string) {
 		"containers": []object{{
 			"name": markup, "role": markup, "text": markup, "state": markup, "reason": markup, "cause": cause,
 			"restartCauses": []object{{"cause": cause, "count": 1, "last": now}},
-			"probes":        []object{{"probe": markup, "outcome": markup, "time": now}},
+			"probes":        []object{{"probe": markup, "outcome": markup, "time": now, "seconds": 0.1}},
 			"lastExit":      object{"code": 1, "reason": markup, "signal": markup, "meaning": markup, "finishedAt": now},
 			"evidence": object{
 				"log": []string{markup}, "terminationMessage": markup, "probeOutput": markup, "probe": markup, "memoryLimitBytes": 1,

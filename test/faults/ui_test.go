@@ -126,7 +126,8 @@ func TestPage(t *testing.T) {
 	p.Go(site + "/#/pod/web")
 	p.Await("document.querySelectorAll('.plot figcaption')[0]?.innerText.match(/^CPU: [0-9]+m now/)")
 	p.Await("document.querySelectorAll('.plot .line')[1].getAttribute('d').split('L').length > 3")
-	p.Await("document.querySelector('.strip')?.ariaLabel.match(/: [0-9]+ Success/)")
+	p.Await("document.querySelector('.strip')?.ariaLabel.match(/: [0-9]+ Success, latency [0-9.]+ ms to [0-9.]+ m?s$/)")
+	p.Await("/Success at [0-9:]+, took [0-9.]+ m?s/.test(document.querySelector('.containers').innerText)")
 	p.Await("document.querySelectorAll('.strip i').length > 1 || (document.dispatchEvent(new Event('visibilitychange')), false)")
 	p.Await("document.querySelectorAll('.plot .line')[1].getAttribute('d').split('L').length > 3") // also after that
 	p.Await("!/NaN|undefined/.test(document.body.innerText)")
@@ -158,6 +159,7 @@ func TestPage(t *testing.T) {
 	p.Await("[...document.querySelectorAll('.log > div:not([hidden])')].map((e) => e.querySelector('.text').innerText).join() === 'done'")
 
 	searchPast(p, site, picture)
+	pageOrder(p)
 
 	p.Go(site + "/#/host")
 	p.Await("document.querySelectorAll('meter').length === 2 && document.querySelector('main').innerText.includes('Image layers')")
@@ -274,6 +276,56 @@ func searchPast(p *browser.Page, site string, picture func(string)) {
 	p.Await("(([filter]) => { filter.value = ''; filter.dispatchEvent(new Event('input')); return true; })" +
 		"(document.querySelectorAll('input[type=search]'))")
 	p.Await("document.querySelectorAll('.log > div:not([hidden])').length > 10")
+}
+
+// pageOrder checks rules of the page with its own modules and answers of the test: lines that were written after the clock was set back
+// come last, a search that was aborted because the page was hidden is repeated, and the samples of plots are seconds apart.
+func pageOrder(p *browser.Page) {
+	p.Await(`import("/plot.js").then(({ remember }) => {
+		const samples = new Map(), now = Date.now;
+		let time = now();
+		Date.now = () => time;
+		for (let i = 0; i < 100; i++, time += 1000) remember(samples, [{ uid: "u", memory: 1 }]);
+		Date.now = now;
+		return samples.get("u").length === 25;
+	})`)
+	p.Await(`import("/logs.js").then(({ logsView }) => {
+		const line = (container, time, text) => ({ pod: "web", container, stream: "stdout", time: "2026-01-01T" + time + "Z", text });
+		const batches = [
+			[line("a", "12:00:00", "1"), line("b", "12:00:01", "2")],
+			[line("a", "12:00:00.5", "1.5")], // late
+			[line("b", "11:00:00", "3")], // the clock was set back
+			[line("a", "11:00:01", "4"), line("b", "11:00:02", "5")],
+		];
+		const text = batches.map((lines) => JSON.stringify({ lines }) + "\n").join("") + '{"ended": true}\n';
+		const original = window.fetch;
+		window.fetch = async () => new Response(text);
+		window.view = logsView(["web"]);
+		view.start(new AbortController().signal);
+		window.fetch = original;
+		return true;
+	})`)
+	p.Await(`[...view.element.querySelectorAll(".log .text")].map((e) => e.textContent).join() === "1,1.5,2,3,4,5"`)
+	p.Await(`import("/logs.js").then(({ logsView }) => {
+		const original = window.fetch;
+		window.searches = 0;
+		window.fetch = (path, { signal }) => {
+			if (!path.startsWith("/api/search")) return new Promise(() => {});
+			if (new URLSearchParams(path.split("?")[1]).get("text") === "found" && ++searches === 2)
+				return Promise.resolve(new Response('{"lines": [], "count": 7, "notes": []}'));
+			return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+		};
+		window.view = logsView(["web"]);
+		const hidden = new AbortController(), filter = view.element.querySelector("input[type=search]");
+		view.start(hidden.signal);
+		filter.value = "found";
+		filter.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter" }));
+		hidden.abort();
+		view.start(new AbortController().signal);
+		window.fetch = original;
+		return true;
+	})`)
+	p.Await(`searches === 2 && view.element.querySelector(".note").textContent.includes("7 older ones")`)
 }
 
 // change stops, starts and restarts a pod in a page that may do so, and attacks that page.
@@ -432,13 +484,18 @@ func attack(t *testing.T, network *browser.Network, b *browser.Browser, host, ta
 			`fetch("http://%s/api/pods", {credentials: "include", headers: {"Podstead-Key": "x"}}).then(() => false, () => true)`, host))
 		p.Await(fmt.Sprintf(`new Promise((done) => { const socket = new WebSocket("ws://%s/api/pods"); `+
 			`socket.onopen = () => done(false); socket.onerror = () => done(true); })`, host))
+		p.Await(fmt.Sprintf(`new Promise((done) => { const { name, uid } = JSON.parse(%q), socket = new WebSocket(`+
+			"`ws://%s/api/exec?pod=${name}&uid=${uid}&container=app&width=80&height=24`"+`, ["v1.flow.channel.podstead"]); `+
+			`socket.onopen = () => done(false); socket.onerror = () => done(true); })`, target, host))
 		for _, action := range []string{"stop", "restart"} { // no-cors: it is sent, and the page cannot read the answer
 			p.Await(fmt.Sprintf(`fetch("http://%s/api/%s", {method: "POST", mode: "no-cors", credentials: "include", body: %q}).then(() => true)`,
 				host, action, target))
 		}
-		p.Await(fmt.Sprintf(`(window.frame = document.createElement("iframe"), frame.src = "http://%s/", document.body.append(frame), true)`,
-			host))
-		p.AwaitProblem("frame-ancestors")
+		for _, path := range []string{"/", "/terminal/"} {
+			p.Await(fmt.Sprintf(`(window.frame = document.createElement("iframe"), frame.src = "http://%s%s", document.body.append(frame), true)`,
+				host, path))
+			p.AwaitProblem("frame-ancestors")
+		}
 		p.Close()
 	}
 	// A server on another port gets the cookie, which does not suffice without the key.

@@ -95,7 +95,7 @@ func podFilePage(t *testing.T) string {
 		"The pods are independent of each other. An error in one of them names its pod, such as `pods.web.containers[0].ports[0]`. " +
 		"`apply`,\n`edit`, `delete` and rollbacks of one pod do not touch the others.\n" +
 		"When `apply`, `edit` or `delete` changes one pod of a file in the pods directory that defines several, the daemon replaces\n" +
-		"the file by one file for each remaining pod, such as `db.toml`. What no pod uses, such as a CronJob of a manifest, is not\n" +
+		"the file by one file for each remaining pod, such as `db.toml`. What no pod uses, such as a ConfigMap of a manifest, is not\n" +
 		"in these files: keep a copy of the file in another directory. A file with `[[pods]]` has no other fields at " +
 		"the top level.\nA pod with `[systemd]` needs a file of its own.\n\n" +
 		"## Manifests in YAML and JSON\n\n" +

@@ -164,7 +164,8 @@ image = "app:1"
 		why: `A condition 'pod:NAME:succeeded' is never met if the pod restarts a container also after exit code 0. A condition for a ` +
 			`pod that does
 not exist is a warning if several pods are checked, in one file or in several, and neither they nor the pods of this host have the name.
-A single pod can wait for one that is applied later. Pods that wait for each other are an error. 'plan' and 'apply' do not have this
+A single pod can wait for one that is applied later. A pod with 'schedule' does not run itself, so no condition for it is met. Pods that
+wait for each other are an error. 'plan' and 'apply' do not have this
 warning.`,
 		fix: `correct the name, and give the pod that must succeed a restart policy with which it terminates:`,
 		good: `[[pods]]

@@ -20,8 +20,8 @@ import (
 
 const (
 	// resourceTests depend on how the kernel and the init system handle cgroups.
-	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit TestOOM TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon " +
-		"TestProcessInside TestMonitorProtected"
+	resourceTests = "TestFieldsResources TestFieldsLimits TestFieldsInit TestCPULimitThrottles TestPidsLimit TestOOM TestOOMPodLimit " +
+		"TestOOMChild TestOOMWithoutDaemon TestProcessInside TestMonitorProtected"
 	// securityTests depend on what other hosts often do not have: AppArmor and all capabilities.
 	securityTests = "TestFieldsCapabilities TestFieldsPrivileged TestFieldsAppArmor TestExecPrivileges TestIDRangeOfPod"
 	// userTests depend on what the kernel supports. With crun, make crun runs those of fields.
@@ -38,7 +38,7 @@ const skipped = "^TestExecKillsProcesses$/^(sleeps|forks_and|writes|child|daemon
 // may be a regular expression.
 var suites = []struct{ driver, oci, tests string }{
 	{"cgroupfs", "runc", resourceTests + " " + securityTests + " " + userTests},
-	{"cgroupfs", "crun", "TestFieldsResources TestOOM TestFieldsCapabilities TestFieldsAppArmor"},
+	{"cgroupfs", "crun", "TestFieldsResources TestFieldsLimits TestFieldsInit TestOOM TestFieldsCapabilities TestFieldsAppArmor"},
 	{"systemd", "runc", driverTests + " TestStrayWithFiles"},
 	{"systemd", "crun", driverTests},
 }

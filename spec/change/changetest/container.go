@@ -79,6 +79,13 @@ func containerTemplates() []template {
 			field: c + "terminationMessagePolicy", app: "terminationMessagePolicy = %s", before: `"File"`, after: `"FallbackToLogsOnError"`,
 			effect: restart,
 		},
+		{
+			field: c + "ulimits[].name", app: "ulimits = [{ name = %s, soft = 1, hard = 2 }]", before: `"core"`, after: `"msgqueue"`,
+			effect: restart,
+		},
+		{field: c + "ulimits[].soft", app: `ulimits = [{ name = "core", soft = %s, hard = 3 }]`, before: "1", after: "2", effect: restart},
+		{field: c + "ulimits[].hard", app: `ulimits = [{ name = "core", soft = 1, hard = %s }]`, before: "1", after: "2", effect: restart},
+		{field: c + "init", app: "init = %s", before: "false", after: "true", effect: restart},
 		{field: c + "stdin", app: "stdin = %s", before: "false", after: "true", effect: restart},
 		{field: c + "stdinOnce", app: "stdin = true\nstdinOnce = %s", before: "false", after: "true", effect: restart},
 		{field: c + "tty", app: "tty = %s", before: "false", after: "true", effect: restart},

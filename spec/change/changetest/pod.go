@@ -51,6 +51,11 @@ func podTemplates() []template {
 		{field: "restartPolicy", pod: "restartPolicy = %s", before: `"Always"`, after: `"OnFailure"`, effect: inPlace},
 		{field: "terminationGracePeriodSeconds", pod: "terminationGracePeriodSeconds = %s", before: "1", after: "2", effect: inPlace},
 		{field: "activeDeadlineSeconds", pod: "activeDeadlineSeconds = %s", before: "3600", after: "7200", effect: inPlace},
+		{field: "backoffLimit", pod: "restartPolicy = \"OnFailure\"\nbackoffLimit = %s", before: "1", after: "2", effect: inPlace},
+		{
+			field: "ttlSecondsAfterFinished", pod: "restartPolicy = \"OnFailure\"\nttlSecondsAfterFinished = %s", before: "1", after: "2",
+			effect: inPlace,
+		},
 		{field: "imageArchives", pod: "imageArchives = [%s]", before: `"a.tar"`, after: `"b.tar"`, effect: inPlace, fails: true},
 		{field: "waitFor", pod: "waitFor = [%s]", before: `"path:/etc"`, after: `"path:/usr"`, effect: nextRound},
 		{field: "onUnhealthy", pod: "onUnhealthy = %s", before: `"restart"`, after: `"replace"`, effect: inPlace},
@@ -98,6 +103,8 @@ func podTemplates() []template {
 		{field: "serviceAccountName", pod: "serviceAccountName = %s", before: `"a"`, after: `"b"`, effect: inPlace},
 		{field: "os.name", pod: "%s", before: "", after: `os.name = "linux"`, effect: inPlace},
 		{field: "runtimeClassName", pod: "runtimeClassName = %s", before: `"a"`, after: `"b"`, effect: again, fails: true},
+		{field: "pidsLimit", pod: "pidsLimit = %s", before: "100", after: "200", effect: again},
+		{field: "shmSize", pod: "shmSize = %s", before: `"16Mi"`, after: `"32Mi"`, effect: again},
 		{field: "resources.requests", pod: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: again},
 		{field: "resources.limits", pod: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: again},
 	}

@@ -120,12 +120,19 @@ func configTemplates() []template {
 			{field: "envFile", app: variable, tables: object + "envFile = %s\n", before: `"a.env"`, after: `"b.env"`, effect: restart},
 			{field: "credential", tables: object + "credential = %s\n", before: `"a"`, after: `"b"`, effect: inPlace},
 			{
+				field: "credentialFile", tables: object + "credential = \"a\"\ncredentialFile = %s\n",
+				before: `"a.cred"`, after: `"b.cred"`, effect: inPlace, fails: true,
+			},
+			{
 				field: "credential", app: "envFrom = [{ secretRef.name = \"a\" }]", tables: object + "credential = %s\n", before: `"a"`,
 				after: `"b"`, effect: restart, fails: true,
 			},
 		} {
-			if t.field == "credential" && kind == "configMap" {
+			if strings.HasPrefix(t.field, "credential") && kind == "configMap" {
 				continue
+			}
+			if t.field == "credentialFile" {
+				t.files = map[string]string{"a.cred": "", "b.cred": ""}
 			}
 			if t.field == "envFile" {
 				t.files = map[string]string{"a.env": "k=1\n", "b.env": "k=2\n"}

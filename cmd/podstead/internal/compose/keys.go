@@ -119,7 +119,7 @@ var Keys = []Key{
 	{Path: "services.deploy.resources.limits.devices", Verdict: Lost, Note: noDevices, Whole: true},
 	{Path: "services.deploy.resources.limits.generic_resources", Verdict: Dropped, Note: noSwarm, Whole: true},
 	{Path: "services.deploy.resources.limits.memory", Verdict: Taken, Note: "`resources.limits.memory`"},
-	{Path: "services.deploy.resources.limits.pids", Verdict: Lost, Note: noPids, Hint: pidsHint},
+	{Path: "services.deploy.resources.limits.pids", Verdict: Taken, Note: "as `pids_limit`"},
 	{Path: "services.deploy.resources.reservations", Verdict: Taken, Note: "`resources.requests`"},
 	{Path: "services.deploy.resources.reservations.cpus", Verdict: Taken, Note: "`resources.requests.cpu`"},
 	{Path: "services.deploy.resources.reservations.devices", Verdict: Lost, Note: noDevices, Whole: true},
@@ -169,7 +169,7 @@ var Keys = []Key{
 	{Path: "services.healthcheck.timeout", Verdict: Taken, Note: "`timeoutSeconds`"},
 	{Path: "services.hostname", Verdict: Taken, Note: "`hostname`"},
 	{Path: "services.image", Verdict: Taken, Note: "`image`"},
-	{Path: "services.init", Verdict: Taken, Note: "`shareProcessNamespace`: the first process of the pod reaps orphaned processes"},
+	{Path: "services.init", Verdict: Taken, Note: "`init`"},
 	{
 		Path: "services.ipc", Verdict: Taken, Note: "`hostIPC`; services of one pod share IPC, others are lost",
 		Default: []string{"private", "shareable"},
@@ -210,7 +210,7 @@ var Keys = []Key{
 	{Path: "services.oom_kill_disable", Verdict: Lost, Note: "the OOM killer cannot be disabled", Hint: "set a higher memory limit"},
 	{Path: "services.oom_score_adj", Verdict: Dropped, Note: "the memory request sets the score, as in Kubernetes"},
 	{Path: "services.pid", Verdict: Taken, Note: "`hostPID`, or `shareProcessNamespace` of services of one pod; others are lost"},
-	{Path: "services.pids_limit", Verdict: Lost, Note: noPids, Hint: pidsHint, Default: []string{"-1"}},
+	{Path: "services.pids_limit", Verdict: Taken, Note: "`pidsLimit` of the pod; of several services in one pod it is lost"},
 	{Path: "services.platform", Verdict: Taken, Note: "that of the host; others are lost"},
 	{Path: "services.ports", Verdict: Taken, Note: "`ports`"},
 	{Path: "services.ports.app_protocol", Verdict: Dropped, Note: "no program uses it"},
@@ -263,7 +263,10 @@ var Keys = []Key{
 		Path: "services.security_opt", Verdict: Taken,
 		Note: "`allowPrivilegeEscalation`, `seccompProfile`, `appArmorProfile`; `label` is dropped, others are lost",
 	},
-	{Path: "services.shm_size", Verdict: Taken, Note: "an `emptyDir` in memory at `/dev/shm`"},
+	{
+		Path: "services.shm_size", Verdict: Taken,
+		Note: "`shmSize` of the pod; of several services in one pod an `emptyDir` in memory at `/dev/shm`",
+	},
 	{Path: "services.stdin_open", Verdict: Taken, Note: "`stdin`"},
 	{Path: "services.stop_grace_period", Verdict: Taken, Note: "`terminationGracePeriodSeconds`. Default: 10"},
 	{Path: "services.stop_signal", Verdict: Taken, Note: "`lifecycle.stopSignal`"},
@@ -271,10 +274,7 @@ var Keys = []Key{
 	{Path: "services.sysctls", Verdict: Taken, Note: "`securityContext.sysctls` of the pod"},
 	{Path: "services.tmpfs", Verdict: Taken, Note: "an `emptyDir` in memory; other options than `size` are dropped"},
 	{Path: "services.tty", Verdict: Taken, Note: "`tty`"},
-	{
-		Path: "services.ulimits", Verdict: Lost, Note: "resource limits of processes are not supported",
-		Hint: `lower a limit in the command, such as sh -c "ulimit -n 1024; exec PROGRAM"`, Whole: true,
-	},
+	{Path: "services.ulimits", Verdict: Taken, Note: "`ulimits`", Whole: true},
 	{Path: "services.umask", Verdict: Lost, Note: "the umask of containers is 0022", Hint: "set it in the command"},
 	{Path: "services.use_api_socket", Verdict: Refused, Note: "there is no API of Docker"},
 	{Path: "services.user", Verdict: Taken, Note: "`securityContext.runAsUser` and `runAsGroup`; other names than `root` are lost"},
@@ -360,8 +360,6 @@ var Keys = []Key{
 }
 
 const (
-	noPids      = "the number of processes is a setting of the daemon"
-	pidsHint    = "set pods.pidsLimit in podstead.toml"
 	backoffNote = "the back-off of restarts is that of Kubernetes, and restarts are not limited"
 	logsHint    = "set containerLog in podstead.toml"
 	hookNote    = "hooks run as the container does"

@@ -154,8 +154,48 @@ func (c *converter) container(w *pod, path []string, name string, s *types.Conta
 	if p := s.Platform; p != "" && p != "linux" && p != host && !strings.HasPrefix(p, host+"/") {
 		c.lose(at("platform"), "containers have the platform of the host, "+host, "remove platform")
 	}
+	container.Init = s.Init != nil && *s.Init
+	container.Ulimits = c.ulimits(at("ulimits"), s.Ulimits)
 	c.mounts(w, path, s, &container)
 	return container
+}
+
+// ofPod reports whether a path is that of the only service of a pod, so that its limits are those of the pod.
+func (w *pod) ofPod(path []string) bool { return len(path) == 2 && len(w.services) == 1 }
+
+// processLimits sets the limits of the processes and of the shared memory of a pod with one service.
+func (c *converter) processLimits(w *pod, path []string, s *types.ServiceConfig) {
+	if s.ShmSize > 0 && w.ofPod(path) && !w.HostIPC {
+		w.ShmSize = new(inBytes(s.ShmSize))
+	}
+	key, limit := []string{"pids_limit"}, s.PidsLimit
+	if d := s.Deploy; d != nil && d.Resources.Limits != nil && d.Resources.Limits.Pids > 0 {
+		key, limit = []string{"deploy", "resources", "limits", "pids"}, d.Resources.Limits.Pids
+	}
+	switch at := slices.Concat(path, key); {
+	case limit <= 0:
+	case !w.ofPod(path):
+		c.lose(at, "the services of a pod have one limit of processes", "set pidsLimit in the pod file")
+	default:
+		w.PidsLimit = &limit
+	}
+}
+
+func (c *converter) ulimits(path []string, limits map[string]*types.UlimitsConfig) []spec.Ulimit {
+	var list []spec.Ulimit
+	for _, name := range sortedKeys(limits) {
+		l := limits[name]
+		u := spec.Ulimit{Name: name, Soft: new(int64(l.Single))}
+		switch {
+		case !slices.Contains(spec.UlimitNames, name):
+			c.lose(append(slices.Clone(path), name), "there is no such limit", "")
+			continue
+		case l.Single == 0 && (l.Soft != 0 || l.Hard != 0):
+			u.Soft, u.Hard = new(int64(l.Soft)), new(int64(l.Hard))
+		}
+		list = append(list, u)
+	}
+	return list
 }
 
 // escaped returns words in which nothing is expanded: Compose has replaced variables already.
@@ -213,7 +253,7 @@ func (c *converter) podFields(w *pod, path []string, s *types.ServiceConfig) {
 	}
 	w.HostPID = w.HostPID || s.Pid == "host"
 	w.HostIPC = w.HostIPC || s.Ipc == "host"
-	w.ShareProcessNamespace = w.ShareProcessNamespace || s.Init != nil && *s.Init
+	c.processLimits(w, path, s)
 	c.shared(w, at("pid"), s.Pid, &w.ShareProcessNamespace)
 	if ipc := s.Ipc; ipc != "private" && ipc != "shareable" {
 		c.shared(w, at("ipc"), ipc, nil)

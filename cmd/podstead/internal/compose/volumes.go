@@ -24,7 +24,7 @@ func (c *converter) mounts(w *pod, at []string, s *types.ContainerSpec, containe
 	for _, text := range s.Tmpfs {
 		c.tmpfs(w, append(slices.Clone(at), "tmpfs"), text, container)
 	}
-	if s.ShmSize > 0 {
+	if s.ShmSize > 0 && !w.ofPod(at) {
 		size := inBytes(s.ShmSize)
 		w.mountNew(container, spec.VolumeMount{Name: "shm", MountPath: "/dev/shm"}, memory(&size))
 	}

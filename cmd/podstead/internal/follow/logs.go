@@ -32,7 +32,7 @@ type LogDaemon interface {
 	Connect(ctx context.Context) error
 }
 
-// LogOptions are the options of [Logs]. All are required, but SearchStopped only for a search that does not follow.
+// LogOptions are the options of [Logs]. All are required, but SearchStopped only for a search without Follow.
 type LogOptions struct {
 	Daemon LogDaemon
 	Pods   []api.Pod
@@ -43,7 +43,7 @@ type LogOptions struct {
 	// Skipped is called before the line that follows lines which were removed before they could be read: the log was rotated faster than it
 	// was printed. With Follow, it must be safe for concurrent use.
 	Skipped func(pod, container string, s api.Skipped)
-	// SearchStopped is called after the last line of a pod whose search has reached a bound.
+	// SearchStopped is called after the last line of a container if the search in it has reached a bound.
 	SearchStopped func(pod string, s api.SearchStopped)
 	// Reconnected is called after the connection to the logDaemon was lost. It must be safe for concurrent use.
 	Reconnected func()
@@ -54,10 +54,10 @@ func SkippedNotice(pod, container string, s api.Skipped) string {
 	return fmt.Sprintf("%s/%s: %v were removed by log rotation before they could be shown", pod, container, s)
 }
 
-// SearchStoppedNotice reports that a search has reached a bound, and how to continue it.
-func SearchStoppedNotice(pod string, s api.SearchStopped) string {
-	return fmt.Sprintf("%s/%s: the search stopped after %s (%.0fs), later lines are not searched; continue with --since-time %s",
-		pod, s.Container, view.Size(s.Bytes), s.Seconds, s.From.Format(time.RFC3339Nano))
+// SearchStoppedNotice reports that the search in a container has reached a bound, and where, in the time zone.
+func SearchStoppedNotice(pod string, s api.SearchStopped, zone *time.Location) string {
+	return fmt.Sprintf("%s/%s: the search stopped after %s (%.0fs), lines from %s on are not searched",
+		pod, s.Container, view.Size(s.Bytes), s.Seconds, s.From.In(zone).Format(time.RFC3339))
 }
 
 // WriteLine writes a line of a log as its container wrote it, to the stream to which it did.

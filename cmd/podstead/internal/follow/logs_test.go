@@ -80,7 +80,7 @@ func printed(t *testing.T, d *logDaemon, q client.OutputQuery, pods ...api.Pod) 
 			}
 			return nil
 		},
-		SearchStopped: func(pod string, s api.SearchStopped) { lines = append(lines, SearchStoppedNotice(pod, s)) },
+		SearchStopped: func(pod string, s api.SearchStopped) { lines = append(lines, SearchStoppedNotice(pod, s, time.UTC)) },
 		Skipped: func(pod, container string, s api.Skipped) {
 			lines = append(lines, fmt.Sprintf("%s/%s skipped %d", pod, container, s.Lines))
 		},
@@ -111,8 +111,7 @@ func TestLogs(t *testing.T) {
 		},
 		"a search that reaches a bound": {
 			answers: []answer{{lines: []string{"1", "stopped"}}}, once: true, connections: 1, want: []string{
-				"a 1", "a/app: the search stopped after 256Mi (3s), later lines are not searched; " +
-					"continue with --since-time 2001-09-09T01:46:40Z",
+				"a 1", "a/app: the search stopped after 256Mi (3s), lines from 2001-09-09T01:46:40Z on are not searched",
 			},
 		},
 		"a lost connection": {

@@ -236,6 +236,7 @@ func TestMeasurer(t *testing.T) {
 func TestNeed(t *testing.T) {
 	t.Parallel()
 	pending := api.Pod{Metadata: api.Metadata{UID: "u"}, Status: api.PodStatus{Phase: api.PhasePending}}
+	scheduled := api.Pod{Status: api.PodStatus{Schedule: &api.ScheduleStatus{}}}
 	withFile := func(reason api.Reason) api.Pod {
 		p := pending
 		p.Status.Conditions = []api.Condition{{Type: api.FileAccepted, Status: "False", Reason: reason}}
@@ -250,7 +251,9 @@ func TestNeed(t *testing.T) {
 		want Need
 	}{
 		"a file that is refused":   {pod: api.Pod{Status: api.PodStatus{Phase: api.PhaseFailed}}, want: Failing},
-		"scheduled":                {pod: api.Pod{Status: api.PodStatus{Schedule: &api.ScheduleStatus{}}}, want: Well},
+		"scheduled":                {pod: scheduled, want: Well},
+		"scheduled, not started":   {scheduled, &api.Explanation{State: api.PodStateScheduled}, Failing},
+		"scheduled, explained":     {scheduled, &api.Explanation{State: api.PodStateScheduled, Healthy: true}, Well},
 		"not explained yet":        {pod: pending, want: Moving},
 		"pulling":                  {pending, because(api.PodStateNotReady, api.CauseImagePulling), Moving},
 		"pull failed":              {pending, because(api.PodStateNotReady, api.CauseImageFailed), Failing},
@@ -333,6 +336,22 @@ func TestPanics(t *testing.T) {
 	}
 }
 
+// TestRowsWithoutUID checks that a file that was refused and a schedule are not taken for each other.
+func TestRowsWithoutUID(t *testing.T) {
+	t.Parallel()
+	pods := map[[2]string]*api.Pod{
+		{"file", ""}:     {Status: api.PodStatus{Phase: api.PhaseFailed}},
+		{"schedule", ""}: {Status: api.PodStatus{Schedule: &api.ScheduleStatus{}}},
+		{"web", "1"}:     {Metadata: api.Metadata{UID: "1"}},
+	}
+	failed := []api.Explanation{{Pod: "schedule", State: api.PodStateNotReady}} // its last run
+	for _, r := range rows(pods, nil, failed, time.Now()) {
+		if r.Refused != (r.Name == "file") || r.Scheduled != (r.Name == "schedule") {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
 // TestContainers checks that a pod's row has its sidecars, which can run a shell, and no other init containers.
 func TestContainers(t *testing.T) {
 	t.Parallel()
@@ -342,5 +361,39 @@ func TestContainers(t *testing.T) {
 	got := rows(map[[2]string]*api.Pod{{"web", "1"}: &p}, nil, nil, time.Now())
 	if want := []string{"app", "proxy"}; !slices.Equal(got[0].Containers, want) {
 		t.Errorf("containers %q, want %q", got[0].Containers, want)
+	}
+}
+
+// TestBatches checks that a container that writes fast waits for the screen: what is collected is bounded, and no line is lost.
+func TestBatches(t *testing.T) {
+	t.Parallel()
+	const lines = 5 * MaxBatch
+	records := make([]any, lines)
+	for i := range records {
+		records[i] = api.OutputRecord{Line: api.Line{Container: "app", Stream: "stdout", Line: fmt.Sprint(i)}}
+	}
+	s := New(fakeDaemon(t, map[string]http.HandlerFunc{
+		"GET /v1/pods/{name}":        sends(api.Pod{Metadata: api.Metadata{Name: "web", UID: "u"}}),
+		"GET /v1/pods/{name}/output": sends(records...),
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	var got []string
+	err := s.Logs(ctx, []string{"web"}, 1, func(batch []Line) error {
+		if len(batch) > MaxBatch {
+			t.Errorf("a batch of %d lines", len(batch))
+		}
+		for _, l := range batch {
+			got = append(got, l.Text)
+		}
+		return nil
+	})
+	if err != nil || len(got) != lines+1 { // with the note that the log is complete
+		t.Fatalf("%v, %d lines", err, len(got))
+	}
+	for i, text := range got[:lines] {
+		if text != fmt.Sprint(i) {
+			t.Fatalf("line %d is %q", i, text)
+		}
 	}
 }

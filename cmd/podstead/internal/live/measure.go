@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// restFactor is the time between two measurements, in durations of the last one: they take at most a fifth of one CPU of the daemon.
+	// restFactor is the time between two measurements, in durations of the last one: they take at most a fifth of the time.
 	restFactor = 4
 	minRest    = time.Second
 )

@@ -39,7 +39,9 @@ type Row struct {
 	LastRestart time.Time `json:"lastRestart,omitzero"`
 	Created     time.Time `json:"created,omitzero"`
 
-	Containers []string `json:"-"` // those of its spec, then sidecars
+	Scheduled  bool     `json:"scheduled,omitempty"` // it is started by its schedule, under other names
+	Refused    bool     `json:"-"`                   // it is a file that was refused, and no pod
+	Containers []string `json:"-"`                   // those of its spec, then sidecars
 }
 
 // Need is how much a pod needs a person. Lists begin with the lowest.
@@ -262,7 +264,8 @@ func rows(pods map[[2]string]*api.Pod, stats []api.PodStats, explained []api.Exp
 		e := why[id]
 		one := Row{
 			Name: id[0], UID: id[1], Status: view.Status(p), Ready: view.Ready(p), Need: needOf(p, e),
-			Created: p.Metadata.CreationTimestamp,
+			Created: p.Metadata.CreationTimestamp, Scheduled: p.Status.Schedule != nil,
+			Refused: id[1] == "" && p.Status.Schedule == nil,
 		}
 		one.Restarts, one.LastRestart = view.RestartsOf(p)
 		for i := range p.Spec.Containers {

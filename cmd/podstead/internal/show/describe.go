@@ -148,6 +148,12 @@ func (p *page) pod(in *Description) {
 	p.add("Restart policy", string(pod.Spec.RestartPolicy))
 	p.add("Grace period", pod.Spec.TerminationGracePeriodSeconds.Duration().String())
 	p.add("QoS class", string(pod.Status.QOSClass))
+	if limit := pod.Spec.PidsLimit; limit != nil {
+		p.add("Process limit", strconv.FormatInt(*limit, 10))
+	}
+	if size := pod.Spec.ShmSize; size != nil {
+		p.add("/dev/shm", size.String())
+	}
 	p.list("Waits for", pod.Spec.WaitFor)
 	if in.Stats != nil {
 		p.list("Uses", podUsage(in.Stats, p.now))
@@ -276,6 +282,14 @@ func (p *page) definition(c *spec.Container) {
 	p.list("Ports", ports)
 	p.add("Requests", resources(c.Resources.Requests))
 	p.add("Limits", resources(c.Resources.Limits))
+	var ulimits []string
+	for i := range c.Ulimits {
+		ulimits = append(ulimits, c.Ulimits[i].String())
+	}
+	p.add("Ulimits", strings.Join(ulimits, ", "))
+	if c.Init {
+		p.add("Init process", spec.InitPath)
+	}
 	var env []string
 	for _, from := range c.EnvFrom {
 		switch {

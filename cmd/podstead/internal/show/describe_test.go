@@ -70,6 +70,8 @@ name = "web"
 labels = { app = "shop", tier = "front" }
 annotations.note = "a\u001b[2Jb\tc"
 waitFor = ["pod:db:ready"]
+pidsLimit = 100
+shmSize = "128Mi"
 readinessGates = [{ conditionType = "example.com/warm" }]
 
 [[volumes]]
@@ -95,6 +97,8 @@ image = "shop:1"
 args = ["--listen", ":80"]
 ports = [{ name = "http", containerPort = 80, hostPort = 8080, hostIP = "127.0.0.1" }]
 resources = { requests = { cpu = "250m" }, limits = { cpu = "1", memory = "64Mi" } }
+ulimits = ["nofile=1024:65536", "core=-1"]
+init = true
 envFrom = [{ configMapRef = { name = "shop" } }, { secretRef = { name = "more" } }]
 volumeMounts = [{ name = "data", mountPath = "/data", subPath = "web", readOnly = true }, { name = "cache", mountPath = "/cache" }]
 startupProbe = { grpc = { port = 9000, service = "ready" } }

@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os/exec"
 	"slices"
 	"strings"
 
@@ -151,7 +154,7 @@ func (m *model) podKey(key, name string, row *live.Row) (tea.Cmd, bool) {
 	case row == nil, !live.ValidName(name): // the commands are for a shell
 		m.fail(fmt.Sprintf("no such pod %q", name))
 		return nil, true
-	case row.UID == "" && row.Need == live.Failing: // without a UID, the request would reach another pod of this name
+	case row.Refused: // without a UID, the request would reach another pod of this name
 		m.fail(fmt.Sprintf("pod %q does not exist: its file is refused", name))
 		return nil, true
 	case key == "s":
@@ -197,6 +200,25 @@ func (m *model) shell(name string, containers []string) {
 	m.ask(p)
 }
 
+// shell is a command that has the terminal after what the program has written.
+type shell struct {
+	*exec.Cmd
+
+	model *model
+}
+
+func (s shell) SetStdin(in io.Reader) { s.Stdin = in }
+func (s shell) SetStdout(io.Writer)   { s.Stdout = s.model.Out } // a file, so that it is the terminal for the command too
+func (s shell) SetStderr(io.Writer)   {}
+
+// Run runs the command.
+func (s shell) Run() error {
+	if !s.model.out.wait() {
+		return errors.New("the terminal takes no output")
+	}
+	return s.Cmd.Run()
+}
+
 // exec gives the terminal to a shell until it exits.
 func (m *model) exec(pod, container string) tea.Cmd {
 	if m.lost != "" { // since the question
@@ -204,13 +226,13 @@ func (m *model) exec(pod, container string) tea.Cmd {
 		return nil
 	}
 	cmd := m.Shell(m.ctx, pod, container)
-	var errors bytes.Buffer // the output of the shell is in the terminal
-	cmd.Stderr = &errors
-	return tea.ExecProcess(cmd, func(err error) tea.Msg {
+	var stderr bytes.Buffer // the output of the shell is in the terminal
+	cmd.Stderr = &stderr
+	return tea.Exec(shell{cmd, m}, func(err error) tea.Msg {
 		if err == nil {
 			return done{"the shell in pod/" + pod + " has exited", false}
 		}
-		reason, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(errors.String()), "podstead: "), "\n")
+		reason, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(stderr.String()), "podstead: "), "\n")
 		if exited, is := strings.CutPrefix(reason, "command terminated with "); is { // the shell has the exit code of its last command
 			return done{"the shell in pod/" + pod + " exited with " + exited, false}
 		}

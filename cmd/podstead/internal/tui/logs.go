@@ -74,9 +74,9 @@ func (v *logView) follow() tea.Cmd {
 func (v *logView) title() string {
 	out := "logs " + strings.Join(v.names, " ")
 	if v.wanted != "" {
-		out += fmt.Sprintf(", filter %q: %d of %d lines", v.wanted, len(v.filtered()), len(v.lines))
+		out += fmt.Sprintf(", filter %q: %d of %s", v.wanted, len(v.filtered()), lineCount(len(v.lines)))
 	} else {
-		out += fmt.Sprintf(", %d lines", len(v.lines))
+		out += ", " + lineCount(len(v.lines))
 	}
 	switch {
 	case v.ended:
@@ -128,6 +128,14 @@ func (v *logView) update(msg tea.Msg) tea.Cmd {
 		v.scroll.top = max(v.scroll.top-dropped, 0)
 	}
 	return nil
+}
+
+// lineCount is such as "1 line" or "2 lines".
+func lineCount(n int) string {
+	if n == 1 {
+		return "1 line"
+	}
+	return fmt.Sprintf("%d lines", n)
 }
 
 // insert adds a line in the order of times. Most lines come last.

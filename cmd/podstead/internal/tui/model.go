@@ -20,6 +20,8 @@ type model struct {
 	ctx context.Context //nolint:containedctx // commands end with the program
 	// send sends a message to the model. It must be called by commands only: the model cannot wait for itself.
 	send   func(tea.Msg)
+	out    *terminal // nil in tests of the model
+	shown  *tea.View // the last one; nil: none
 	now    time.Time
 	screen screen
 
@@ -71,6 +73,9 @@ func (c *common) parts() *common { return c }
 
 // height is the number of lines of a page.
 func (m *model) height() int { return max(m.screen.height-2, 1) }
+
+// taken is sent when the terminal is no longer late: the screen can change.
+type taken struct{}
 
 // quietTime is the age of the list from which the screen shows it: the daemon does not respond, or is slow.
 const quietTime = 3 * live.StatsInterval
@@ -261,6 +266,9 @@ func (m *model) View() (v tea.View) {
 			go m.send(tea.QuitMsg{}) // the program does not receive it before View returns
 		}
 	}()
+	if m.shown != nil && m.out.late() {
+		return *m.shown
+	}
 	v = tea.NewView(strings.Join(m.draw(), "\n"))
 	v.AltScreen = true
 	if p := m.prompt; p != nil {
@@ -272,6 +280,7 @@ func (m *model) View() (v tea.View) {
 		}
 		v.Cursor = tea.NewCursor(min(at, m.screen.width-1), m.screen.height-1)
 	}
+	m.shown = &v
 	return v
 }
 

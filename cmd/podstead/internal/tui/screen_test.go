@@ -129,11 +129,11 @@ func TestSamePods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
 		f.lists <- live.List{Pods: []live.Row{
-			{Name: "web", Status: "Failed", Need: live.Failing},
+			{Name: "web", Status: "Failed", Need: live.Failing, Refused: true},
 			{Name: "web", UID: "old", Need: live.Moving},
 			{Name: "web", UID: "new", Need: live.Well},
-			{Name: "-o;reboot.toml", Need: live.Failing},
-			{Name: "scheduled", Need: live.Well},
+			{Name: "-o;reboot.toml", Need: live.Failing, Refused: true},
+			{Name: "scheduled", Need: live.Failing, Scheduled: true}, // its last run has failed
 		}}
 		d := drive(t, f, 80, 24)
 		d.press("r")

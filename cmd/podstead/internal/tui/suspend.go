@@ -61,14 +61,15 @@ func forward(ctx context.Context, signals <-chan os.Signal, send func(tea.Msg)) 
 }
 
 // stop is a "command" that has the terminal while the program is stopped.
-type stop struct{}
+type stop struct{ out *terminal }
 
 func (stop) SetStdin(io.Reader)  {}
 func (stop) SetStdout(io.Writer) {}
 func (stop) SetStderr(io.Writer) {}
 
 // Run stops the process group, as a shell expects it, until SIGCONT. SIGTSTP has no effect: after [signal.Notify], Go ignores it.
-func (stop) Run() error {
+func (s stop) Run() error {
+	s.out.wait()
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, unix.SIGCONT)
 	defer signal.Stop(continued)
@@ -85,7 +86,7 @@ func (m *model) suspend() tea.Cmd {
 		m.fail("cannot suspend: no shell with job control")
 		return nil
 	}
-	return tea.Exec(stop{}, func(err error) tea.Msg {
+	return tea.Exec(stop{m.out}, func(err error) tea.Msg {
 		if err != nil {
 			return done{"suspend: " + err.Error(), true}
 		}

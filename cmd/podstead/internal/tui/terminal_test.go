@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -180,6 +181,90 @@ func TestTerminalRestored(t *testing.T) {
 	}
 }
 
+// TestTerminalHangs checks that the program ends on a key and on a signal while its terminal takes no output, and that a terminal that
+// takes output again shows the newest screen.
+func TestTerminalHangs(t *testing.T) {
+	for name, end := range map[string]func(primary *os.File, cancel func()) error{
+		"Ctrl-C": func(primary *os.File, _ func()) error {
+			_, err := primary.WriteString("\x03")
+			return err
+		},
+		"signal": func(_ *os.File, cancel func()) error {
+			cancel()
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMUX", "") // it would change what the program asks the terminal
+			primary, terminal, err := pty.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer terminal.Close()
+			defer primary.Close() // first: it ends a write
+			if err := pty.Setsize(primary, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
+				t.Fatal(err)
+			}
+			before, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+			if err != nil {
+				t.Fatal(err)
+			}
+			flow := func(action int) {
+				if err := unix.IoctlSetInt(int(terminal.Fd()), unix.TCXONC, action); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var out output
+			go out.read(primary)
+			f := newFake()
+			f.lists <- pods()
+			o := f.options()
+			o.In, o.Out = terminal, terminal
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() { ended <- Run(ctx, o) }()
+			out.await(t, "crash")
+			show := func(last string) {
+				for i := range 100 {
+					l := pods()
+					l.Pods[0].Name = fmt.Sprintf("pod-%d", i)
+					if i == 99 {
+						l.Pods[0].Name = last
+					}
+					select {
+					case f.lists <- l:
+					case <-time.After(testTimeout):
+						t.Fatal("the program waits for the terminal")
+					}
+				}
+			}
+			flow(unix.TCOOFF)
+			show("newest-1")
+			flow(unix.TCOON)
+			out.await(t, "newest-1")
+			flow(unix.TCOOFF)
+			show("newest-2")
+			if err := end(primary, cancel); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-ended:
+				if err != nil && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			case <-time.After(testTimeout):
+				t.Fatal("the program does not end")
+			}
+			after, err := unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS)
+			if diff := cmp.Diff(before, after); diff != "" || err != nil {
+				t.Errorf("%v, modes of the terminal (-before +after):\n%s", err, diff)
+			}
+			flow(unix.TCOON)
+		})
+	}
+}
+
 func cancelAfter(cause error, cancel context.CancelCauseFunc) {
 	if cause != nil {
 		cancel(cause)
@@ -320,5 +405,61 @@ func TestCanSuspend(t *testing.T) {
 	}
 	if p, err := processOf(os.Getpid()); err != nil || p.parent != os.Getppid() || p.group != unix.Getpgrp() {
 		t.Errorf("this process: %+v, %v", p, err)
+	}
+}
+
+// TestTerminalLate checks that the screen does not change while the terminal takes nothing, so that what it has not taken stays small, and
+// that the program is told when the screen can change.
+func TestTerminalLate(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	took := make(chan struct{})
+	m := newModel(t.Context(), newFake().options(), nil)
+	m.handle(pods())
+	m.out = &terminal{File: w, taken: func() { close(took) }}
+	text := strings.Repeat("x", 1<<20) // more than a pipe takes
+	if _, err := m.out.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	before := m.View().Content
+	timeout := time.After(testTimeout)
+	for tick := time.Tick(time.Millisecond); !m.out.late(); {
+		select {
+		case <-tick:
+		case <-timeout:
+			t.Fatal("the terminal is not late")
+		}
+	}
+	m.handle(live.List{})
+	if m.View().Content != before {
+		t.Error("the screen changes while the terminal is late")
+	}
+	if m.out.wait() {
+		t.Error("the terminal has taken the text")
+	}
+	got := make([]byte, len(text))
+	if _, err := io.ReadFull(r, got); err != nil || string(got) != text || !m.out.wait() {
+		t.Errorf("%v, %d bytes", err, len(got))
+	}
+	select {
+	case <-took:
+	case <-time.After(testTimeout):
+		t.Fatal("the program is not told that the terminal has taken the text")
+	}
+	if m.View().Content == before {
+		t.Error("the screen does not change")
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(testTimeout); err == nil; _, err = m.out.Write([]byte("y")) {
+		if time.Now().After(deadline) {
+			t.Fatal("no error of a closed terminal")
+		}
 	}
 }

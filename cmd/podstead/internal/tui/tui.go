@@ -37,13 +37,14 @@ type Options struct {
 }
 
 // Run shows the screen until the user quits or the context ends. It restores the terminal, also after a panic of what it shows, whose stack
-// it then prints.
+// it then prints. A terminal that takes no output is left after [restoreTime], with the modes of before.
 func Run(ctx context.Context, o *Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var program *tea.Program
 	m := newModel(ctx, o, func(msg tea.Msg) { program.Send(msg) })
-	program = tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(o.Out), tea.WithoutSignalHandler(),
+	m.out = &terminal{File: o.Out, taken: func() { m.send(taken{}) }}
+	program = tea.NewProgram(m, tea.WithInput(o.In), tea.WithOutput(m.out), tea.WithoutSignalHandler(),
 		tea.WithColorProfile(colorprofile.ANSI)) // all that styles use; the detection would run a program in tmux
 	defer context.AfterFunc(ctx, program.Quit)() // a program with a context would not wait for its reader of keys
 	signals := make(chan os.Signal, 1)
@@ -52,7 +53,10 @@ func Run(ctx context.Context, o *Options) error {
 	go forward(ctx, signals, m.send)
 	_, err := program.Run()
 	if m.crash != nil {
-		fmt.Fprintf(o.Out, "%s", m.crash.stack)
+		fmt.Fprintf(m.out, "%s", m.crash.stack)
+	}
+	m.out.wait()
+	if m.crash != nil {
 		return m.crash
 	}
 	return errors.Join(err, context.Cause(ctx))

@@ -33,9 +33,13 @@ var actions = map[string]action{
 	}, "is stopping"},
 }
 
-// AllowActions lets the page restart, stop and start pods. Without it there are no routes for that. Call it before [Server.Serve].
+// AllowActions lets the page restart, stop and start pods, and open terminals in their containers. Without it there are no routes for that.
+// Call it before [Server.Serve].
 func (s *Server) AllowActions() {
 	s.actions = true
+	s.guard.policy += "; frame-src 'self'" // that of a terminal
+	s.mux.HandleFunc("GET /terminal/", terminalFile)
+	s.mux.HandleFunc("GET /api/exec", s.terminal)
 	for name, a := range actions {
 		s.mux.HandleFunc("POST /api/"+name, func(w http.ResponseWriter, r *http.Request) { s.act(w, r, &a) })
 	}

@@ -10,6 +10,8 @@
 //     the storage of its origin, makes a cookie that another port has received useless;
 //   - Host must be the address of the server, so that a site whose name was made to resolve to it (DNS rebinding) gets nothing;
 //   - Origin, if there is one, must be that of the page, and the exchange of the token requires it;
-//   - requests that change something are POST requests, for which Origin is required, and exist only after [Server.AllowActions];
-//   - the content security policy allows files of this server only, and no markup from texts (Trusted Types).
+//   - requests that change something are POST requests and upgrades to a WebSocket, for which Origin is required. They exist only after
+//     [Server.AllowActions]. The request of a WebSocket has the key in a subprotocol;
+//   - the content security policy allows files of this server only, and no markup from texts (Trusted Types). That of the frame of a
+//     terminal also allows inline styles, which xterm.js makes.
 package ui

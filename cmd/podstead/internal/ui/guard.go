@@ -33,13 +33,17 @@ const (
 // guard decides which requests are answered.
 type guard struct {
 	hosts              map[string]bool // values of Host
+	policy             string          // of all responses but those of the frame of a terminal
 	token, cookie, key string
 	cookieName         string // with the port: browsers send a cookie to all ports
 }
 
 func newGuard(address netip.AddrPort) *guard {
 	port := strconv.Itoa(int(address.Port()))
-	g := &guard{hosts: map[string]bool{}, token: rand.Text(), cookie: rand.Text(), key: rand.Text(), cookieName: "podstead-" + port}
+	g := &guard{
+		hosts: map[string]bool{}, policy: policy,
+		token: rand.Text(), cookie: rand.Text(), key: rand.Text(), cookieName: "podstead-" + port,
+	}
 	for _, host := range []string{address.Addr().String(), "localhost"} {
 		g.hosts[net.JoinHostPort(host, port)] = true
 		if port == "80" { // browsers leave it out
@@ -64,7 +68,7 @@ func ParseAddress(text string) (netip.AddrPort, error) {
 // check rejects requests that are not from the page, and sets the headers of all responses. It reports whether the request is allowed.
 func (g *guard) check(w http.ResponseWriter, r *http.Request) bool {
 	h := w.Header()
-	h.Set("Content-Security-Policy", policy)
+	h.Set("Content-Security-Policy", g.policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -75,7 +79,7 @@ func (g *guard) check(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	origin := r.Header.Get("Origin")
-	if (origin != "" || r.Method == http.MethodPost) && origin != "http://"+r.Host {
+	if (origin != "" || r.Method == http.MethodPost || r.Header.Get("Upgrade") != "") && origin != "http://"+r.Host {
 		refuse(w, http.StatusForbidden, "the request is from another page")
 		return false
 	}
@@ -103,7 +107,19 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 // has reports whether a request has the cookie and the key.
 func (g *guard) has(r *http.Request) bool {
 	cookie, err := r.Cookie(g.cookieName)
-	return err == nil && equal(cookie.Value, g.cookie) && equal(r.Header.Get(keyHeader), g.key)
+	return err == nil && equal(cookie.Value, g.cookie) && equal(keyOf(r), g.key)
+}
+
+// keyOf returns the key of a request: a header, or a subprotocol of a WebSocket.
+func keyOf(r *http.Request) string {
+	if r.Header.Get("Upgrade") != "" {
+		for protocol := range strings.SplitSeq(strings.Join(r.Header.Values("Sec-WebSocket-Protocol"), ","), ",") {
+			if key, found := strings.CutPrefix(strings.TrimSpace(protocol), keyProtocol); found {
+				return key
+			}
+		}
+	}
+	return r.Header.Get(keyHeader)
 }
 
 // zoneOf returns the time zone of the browser, in which texts have their times. Without a header, it is that of the host.

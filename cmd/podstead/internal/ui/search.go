@@ -18,7 +18,7 @@ import (
 const (
 	// maxFound bounds the lines of the result of a search.
 	maxFound = 1000
-	// searchTimeout bounds a search. The daemon also bounds that of each pod.
+	// searchTimeout bounds a search. The daemon also bounds that in each container.
 	searchTimeout = time.Minute
 )
 
@@ -45,7 +45,7 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	result := found{Notes: []string{}}
 	for _, name := range names {
-		if err := s.searchPod(ctx, name, text, &result); err != nil {
+		if err := s.searchPod(ctx, name, text, localZone(r), &result); err != nil {
 			if ctx.Err() != nil {
 				err = errors.New("the search takes too long")
 			}
@@ -56,8 +56,8 @@ func (s *Server) search(w http.ResponseWriter, r *http.Request) {
 	answer(w, result)
 }
 
-// searchPod adds the lines of a pod.
-func (s *Server) searchPod(ctx context.Context, name, text string, f *found) error {
+// searchPod adds the lines of a pod. Notes have the time zone.
+func (s *Server) searchPod(ctx context.Context, name, text string, zone *time.Location, f *found) error {
 	if err := live.MayExist(name); err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *Server) searchPod(ctx context.Context, name, text string, f *found) err
 	}
 	defer func() { <-s.searching }()
 	q := client.OutputQuery{Text: text, SearchStopped: func(stopped api.SearchStopped) {
-		f.Notes = append(f.Notes, follow.SearchStoppedNotice(name, stopped))
+		f.Notes = append(f.Notes, follow.SearchStoppedNotice(name, stopped, zone))
 	}}
 	for l, err := range s.client.Output(ctx, name, q) {
 		if err != nil {

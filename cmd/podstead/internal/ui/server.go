@@ -50,8 +50,8 @@ type Server struct {
 	source *live.Source
 	// actions reports that the page may change pods.
 	actions bool
-	// searching has a value while a search is in progress.
-	searching chan struct{}
+	// searching has a value while a search is in progress, and terminals one for each terminal.
+	searching, terminals chan struct{}
 	// These are [IdleTimeout] and [headerTimeout], unless a test changes them.
 	idle, header time.Duration
 
@@ -75,7 +75,8 @@ func Listen(ctx context.Context, c *client.Client, address netip.AddrPort) (*Ser
 
 func newServer(c *client.Client, l net.Listener, address netip.AddrPort) *Server {
 	s := &Server{
-		client: c, source: live.New(c), guard: newGuard(address), listen: l, mux: http.NewServeMux(), searching: make(chan struct{}, 1),
+		client: c, source: live.New(c), guard: newGuard(address), listen: l, mux: http.NewServeMux(),
+		searching: make(chan struct{}, 1), terminals: make(chan struct{}, maxTerminals),
 		idle: IdleTimeout, header: headerTimeout, seen: time.Now(),
 	}
 	files, err := fs.Sub(assets, "assets")

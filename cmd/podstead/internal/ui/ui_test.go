@@ -338,7 +338,7 @@ func TestSearch(t *testing.T) {
 	}
 	want := []string{
 		`..: no such pod ".."`,
-		"a/app: the search stopped after 1Mi (20s), later lines are not searched; continue with --since-time 2026-01-01T12:00:00Z",
+		"a/app: the search stopped after 1Mi (20s), lines from 2026-01-01T12:00:00Z on are not searched",
 		`none: no pod\u202e`,
 	}
 	if diff := cmp.Diff(want, got.Notes); diff != "" {

@@ -20,6 +20,9 @@ export async function enter() {
   localStorage.setItem(keyName, body.key);
 }
 
+// keyProtocol is the key of a WebSocket, which has no headers of its own: a subprotocol.
+export const keyProtocol = () => `key.podstead.${localStorage.getItem(keyName) ?? ""}`;
+
 // In texts of podstead ui, times are in the time zone of the browser: minutes east of UTC.
 const headers = () => ({
   "Podstead-Key": localStorage.getItem(keyName) ?? "",

@@ -4,6 +4,9 @@ import { get, stream } from "/api.js";
 import { clock, command, h, heading, isName, logLink, setText, zone } from "/dom.js";
 
 const maxLines = 5000; // that are kept
+// The delay of a line of one stream after one of another, in milliseconds. A line that is older than its source's last one by more was
+// written after the clock was set.
+const maxLate = 2000;
 const colours = 6;
 
 export function logsView(selected) {
@@ -30,6 +33,9 @@ export function logsView(selected) {
 
   const source = ({ pod, container }) => (!container ? pod : selected.length > 1 ? `${pod}/${container}` : container);
 
+  const isSetBack = (before, line) =>
+    before.pod === line.pod && before.container === line.container && before.at - line.at > maxLate;
+
   function add(line) {
     line.at = Date.parse(line.time);
     line.element = h(
@@ -42,7 +48,7 @@ export function logsView(selected) {
       h("span", { class: "text" }, line.text),
     );
     let i = lines.length;
-    while (i > 0 && lines[i - 1].at > line.at) i--;
+    while (i > 0 && lines[i - 1].at > line.at && !isSetBack(lines[i - 1], line)) i--;
     output.insertBefore(line.element, lines[i]?.element ?? null);
     lines.splice(i, 0, line);
   }
@@ -89,11 +95,10 @@ export function logsView(selected) {
     commands.replaceChildren(...names.map((name) => command(`podstead logs ${name} ${more}`)));
   }
 
-  async function searchPast() {
-    const text = filter.value;
+  async function searchPast(text) {
     if (!text || !selected.length) return filter.focus();
     const signal = begin();
-    found = { text, count: 0 };
+    found = { text, count: 0, complete: false };
     back.hidden = false;
     notes.hidden = true;
     setText(note, "Searching");
@@ -101,6 +106,7 @@ export function logsView(selected) {
     try {
       const query = new URLSearchParams([...selected.map((name) => ["pod", name]), ["text", text]]);
       const result = await get(`/api/search?${query}`, signal);
+      found.complete = true;
       found.count = result.count;
       result.lines.forEach(add);
       notes.hidden = result.notes.length === 0;
@@ -132,13 +138,13 @@ export function logsView(selected) {
     });
   }
 
-  search.addEventListener("click", searchPast);
+  search.addEventListener("click", () => searchPast(filter.value));
   back.addEventListener("click", () => {
     followNew();
     filter.focus();
   });
   filter.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") searchPast();
+    if (event.key === "Enter") searchPast(filter.value);
   });
   filter.addEventListener("input", () => {
     for (const line of lines) line.element.hidden = !matches(line);
@@ -204,6 +210,7 @@ export function logsView(selected) {
     start(signal) {
       view = signal;
       if (!found) followNew();
+      else if (!found.complete) searchPast(found.text); // the page was hidden before the result
     },
   };
 }

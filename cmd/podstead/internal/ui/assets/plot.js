@@ -6,6 +6,7 @@ const width = 600; // of the coordinates, not pixels
 const height = 100;
 const gap = 15000; // a longer time between two samples has no line, in milliseconds
 const least = 60000; // the shortest time of a plot
+const interval = 4000; // the shortest time between two samples that are kept: a list can come between two samples
 const maxSamples = 360; // of a pod
 const maxAnswers = 60; // of a probe
 
@@ -17,6 +18,7 @@ export function remember(samples, pods) {
   for (const { uid, cpu, memory, limit } of pods) {
     if (memory == null) continue;
     const list = samples.get(uid) ?? [];
+    if (now - list[list.length - 1]?.time < interval) continue;
     list.push({ time: now, cpu, memory, limit });
     samples.set(uid, list.slice(-maxSamples));
   }
@@ -78,21 +80,26 @@ export function plot(title, format, ceiling) {
 // noteAnswers adds the newest answers of the probes of containers to those that the page has seen, by container and probe.
 export function noteAnswers(seen, containers) {
   for (const { name, probes } of containers)
-    for (const { probe, outcome, time } of probes ?? []) {
+    for (const { probe, outcome, time, seconds } of probes ?? []) {
       const key = `${name}/${probe}`,
         list = seen.get(key) ?? [];
-      if (list[list.length - 1]?.time !== time) list.push({ outcome, time });
+      if (list[list.length - 1]?.time !== time) list.push({ outcome, time, ms: seconds * 1000 });
       seen.set(key, list.slice(-maxAnswers));
     }
 }
 
-// strip shows answers of a probe, oldest first.
+// latency formats milliseconds.
+export const latency = (ms) => (ms >= 1000 ? `${(ms / 1000).toFixed(1)} s` : ms >= 10 ? `${Math.round(ms)} ms` : `${ms.toFixed(1)} ms`);
+
+// strip shows answers of a probe, oldest first: the higher a bar, the longer its latency, on a logarithmic scale of 1 ms to 10 s.
 export function strip(answers) {
   const counts = Object.entries(Object.groupBy(answers, (a) => a.outcome)).map(([outcome, list]) => `${list.length} ${outcome}`);
-  const label = `Answers that this page has seen since ${new Date(answers[0].time).toLocaleTimeString("en-GB")}: ${counts.join(", ")}`;
+  const label = `Answers that this page has seen since ${new Date(answers[0].time).toLocaleTimeString("en-GB")}: ${counts.join(", ")}, ` +
+    `latency ${latency(Math.min(...answers.map((a) => a.ms)))} to ${latency(Math.max(...answers.map((a) => a.ms)))}`;
+  const level = (ms) => Math.max(0, Math.min(8, Math.round(Math.log10(Math.max(ms, 1)) * 2)));
   return h(
     "span",
     { class: "strip", role: "img", "aria-label": label, title: label },
-    answers.map((a) => h("i", { class: a.outcome })),
+    answers.map((a) => h("i", { class: `${a.outcome} l${level(a.ms)}`, title: `${a.outcome}, ${latency(a.ms)}` })),
   );
 }

@@ -3,7 +3,8 @@
 import { actionsOf, buttonOf } from "/action.js";
 import { get, repeat } from "/api.js";
 import { bytes, clock, command, h, heading, isName, logLink, renderer, setText, zone } from "/dom.js";
-import { noteAnswers, plot, strip } from "/plot.js";
+import { latency, noteAnswers, plot, strip } from "/plot.js";
+import { terminalOf } from "/terminal.js";
 import { timelineOf } from "/timeline.js";
 
 const refreshInterval = 15000;
@@ -39,9 +40,11 @@ export function podView(name) {
   const memory = plot("Memory", bytes, (n) => 2 ** Math.ceil(Math.log2(Math.max(n, 2 ** 20))));
   const buttons = h("div", { class: "actions" }),
     result = h("p", { class: "note", role: "status" });
+  const follow = h("a", { class: "button", href: logLink([name]) }, "Follow logs");
   let events = [],
     bySeq = new Map(),
     uid = "",
+    running = [], // containers
     allowed = false, // to change the pod
     last = null,
     wake = null,
@@ -81,10 +84,14 @@ export function podView(name) {
   const showActions = renderer(([wanted, uid]) =>
     buttons.replaceChildren(...wanted.map((action) => buttonOf(action, name, uid, (text) => setText(result, text)))),
   );
-  const updateActions = () => showActions([allowed && uid ? actionsOf(state.textContent) : [], uid]);
+  function updateActions() {
+    showActions([allowed && uid ? actionsOf(state.textContent) : [], uid]);
+    terminal.update(allowed ? uid : "", running);
+  }
 
   function showWhy(pod) {
     setText(state, pod.state);
+    running = (pod.containers ?? []).filter((c) => c.state === "Running").map((c) => c.name);
     updateActions();
     state.dataset.healthy = pod.healthy;
     const newest = events.findLast((e) => e.type === "Warning" && e.cause) ?? events.findLast((e) => e.type === "Warning");
@@ -134,7 +141,7 @@ export function podView(name) {
               { class: "note" },
               `${p.probe} probe: `,
               h("span", { class: `probe ${p.outcome}` }, p.outcome),
-              ` at ${clock(p.time)} `,
+              ` at ${clock(p.time)}, took ${latency(p.seconds * 1000)} `,
               strip(answers.get(`${c.name}/${p.probe}`)),
             ),
           ),
@@ -248,7 +255,8 @@ export function podView(name) {
     }
   }
 
-  const timeline = timelineOf(name, choose);
+  const timeline = timelineOf(name, choose),
+    terminal = terminalOf(name);
 
   async function load(mine) {
     try {
@@ -279,7 +287,7 @@ export function podView(name) {
         heading(name, " ", state),
         h("span", { class: "gap" }),
         buttons,
-        h("a", { class: "button", href: logLink([name]) }, "Follow logs"),
+        follow,
       ),
       result,
       error,
@@ -301,6 +309,7 @@ export function podView(name) {
         h("p", { class: "note" }, "Measured while this page is open, every 5 seconds."),
         own(`podstead top ${name}`),
       ),
+      terminal.element,
       h("section", { "aria-labelledby": "exits" }, h("h2", { id: "exits" }, "Last exit"), exits),
       h(
         "section",
@@ -334,6 +343,8 @@ export function podView(name) {
       updateActions();
       const pod = pods.find((p) => p.name === name),
         used = samples.get(pod?.uid) ?? [];
+      // A schedule has no containers, its runs do.
+      follow.hidden = cpu.element.closest("section").hidden = Boolean(pod?.scheduled);
       cpu.show(used.map(({ time, cpu }) => ({ time, value: cpu })));
       memory.show(
         used.map(({ time, memory }) => ({ time, value: memory })),

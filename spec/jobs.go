@@ -1,0 +1,270 @@
+package spec
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+)
+
+const (
+	// defaultBackoffLimit is that of a Job.
+	defaultBackoffLimit int64 = 6
+	// noLimit is the largest backoffLimit. It counts as none: a Job always has one.
+	noLimit int64 = math.MaxInt32
+)
+
+// jobKeys are the fields of the spec of a Job, apart from the template.
+var jobKeys = []string{
+	"completions", "parallelism", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished", "completionMode", "suspend",
+	"podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "maxFailedIndexes", "manualSelector", "podReplacementPolicy", "managedBy",
+}
+
+// job adds the pods of a Job: one for each completion. Those beyond parallelism wait for an earlier one.
+func (s *stream) job(x *object) {
+	of, template, ok := s.workload(x, jobKeys...)
+	if !ok {
+		return
+	}
+	if suspend := of.child("suspend"); suspend != nil && suspend.value == true {
+		s.empty = true
+		s.problems = append(s.problems, warnAt(suspend, "Job "+quote(x.name)+" has no pods: it is suspended"))
+		return
+	}
+	change := s.jobFields(of)
+	parallelism := int(min(s.number(of, "parallelism", 1), 1<<20))
+	key := "completions"
+	if of.child(key) == nil {
+		key = "parallelism"
+	}
+	count := s.replicas(x, of, key)
+	if limit := of.child("backoffLimit"); limit != nil && count > 1 && limit.value != int64(0) {
+		s.lose(limit, "it counts the failures of each pod for itself", "")
+	}
+	indexed := textOf(of.child("completionMode")) == indexedMode
+	for i := range count {
+		name := x.name
+		if count > 1 || indexed {
+			name = fmt.Sprintf("%s-%d", x.name, i)
+		}
+		s.replica(x, template, name, func(root *node) {
+			change(root)
+			if indexed {
+				root.jobIndex("JOB_COMPLETION_INDEX", strconv.Itoa(i))
+			}
+			if parallelism > 0 && i >= parallelism {
+				root.waitFor(fmt.Sprintf("pod:%s-%d:succeeded", x.name, i-parallelism))
+			}
+		})
+	}
+}
+
+// indexedMode is the completionMode of a Job whose pods have a number.
+const indexedMode = "Indexed"
+
+// jobFields reports the fields of the spec of a Job that its pods do not have, and returns the change that sets the others in a pod.
+func (s *stream) jobFields(of *node) func(root *node) {
+	indexed := textOf(of.child("completionMode")) == indexedMode
+	if c := of.child("completionMode"); c != nil && !indexed && c.value != "NonIndexed" {
+		s.fail(c, `Unsupported value: supported values: "Indexed", "NonIndexed"`)
+	}
+	if c := of.child("successPolicy"); c != nil {
+		s.lose(c, "each pod of a Job succeeds or fails for itself", "")
+	}
+	if c := of.child("maxFailedIndexes"); c != nil {
+		s.lose(c, "the pods of other indexes continue after a failure", "")
+	}
+	if c := of.child("managedBy"); c != nil && c.value != "kubernetes.io/job-controller" {
+		s.lose(c, "there are no other controllers", "")
+	}
+	if c := of.child("podReplacementPolicy"); c != nil && c.value != "Failed" {
+		s.problems = append(s.problems, warnAt(c, ignored+"what failed is started again after it has stopped"))
+	}
+	if c := of.child("manualSelector"); c != nil {
+		s.problems = append(s.problems, warnAt(c, ignored+"pods are not selected by labels"))
+	}
+	limit := of.child("backoffLimitPerIndex")
+	retries := s.number(of, "backoffLimitPerIndex", noLimit)
+	if limit != nil && !indexed {
+		s.fail(limit, "Invalid value: requires indexed completion mode")
+	}
+	if limit == nil {
+		limit = of.child("backoffLimit")
+		retries = s.number(of, "backoffLimit", defaultBackoffLimit)
+	} else if total := of.child("backoffLimit"); total != nil {
+		s.lose(total, "each index has its own limit only", "omit it")
+	}
+	rule := s.failurePolicy(of.child("podFailurePolicy"))
+	return func(root *node) {
+		policy := root.child("restartPolicy")
+		if textOf(policy) != string(RestartNever) && textOf(policy) != string(RestartOnFailure) {
+			s.fail(cmp.Or(policy, root), `spec.restartPolicy: Required value: must be "OnFailure" or "Never" in a Job`)
+			return
+		}
+		if rule != nil && textOf(policy) != string(RestartNever) {
+			s.fail(policy, `spec.restartPolicy: Invalid value: must be "Never" with podFailurePolicy`)
+			return
+		}
+		if root.child("backoffLimit") == nil && retries != noLimit {
+			at := cmp.Or(limit, of)
+			root.take("backoffLimit", &node{kind: kindInteger, value: retries, at: at.at, keyAt: at.keyAt}, limit)
+		}
+		if rule != nil && retries > 0 {
+			root.retriedBy(rule)
+		}
+		for _, key := range []string{"activeDeadlineSeconds", "ttlSecondsAfterFinished"} {
+			if c := of.child(key); c != nil && root.child(key) == nil {
+				root.take(key, c.clone(), c)
+			}
+		}
+	}
+}
+
+// take sets a field of a pod to a value of another table. Problems of the value are those of the source; nil: the file does not have it.
+func (root *node) take(key string, c, source *node) {
+	root.put(key, c)
+	if source != nil {
+		c.movedFrom = source.path()
+	}
+}
+
+// retriedBy sets the rule by which the containers of a pod that fails are started again.
+func (root *node) retriedBy(rule *node) {
+	for _, key := range []string{"initContainers", "containers"} {
+		for _, c := range items(root.child(key)) {
+			if c.kind != kindTable || key == "initContainers" && textOf(c.child("restartPolicy")) == string(RestartAlways) {
+				continue
+			}
+			c.replace("restartPolicy", kindString, string(RestartNever))
+			list := &node{kind: kindArray, at: rule.at, keyAt: rule.keyAt}
+			c.remove("restartPolicyRules")
+			c.add("restartPolicyRules", list)
+			list.appendItem(rule.clone())
+		}
+	}
+}
+
+// failurePolicy returns the rule by which a pod is retried that has not failed for good; nil: it is after each failure. A policy with one
+// rule for exit codes can be kept. Those for conditions, such as DisruptionTarget, never apply: pods are not disrupted.
+func (s *stream) failurePolicy(policy *node) *node {
+	var codes *node
+	for _, rule := range items(policy.child("rules")) {
+		exit, action := rule.child("onExitCodes"), textOf(rule.child("action"))
+		switch {
+		case exit == nil:
+			continue
+		case codes != nil || action != "FailJob" && action != "FailIndex" || exit.child("containerName") != nil:
+			s.lose(rule, "only one rule with onExitCodes and the action FailJob is supported", "")
+			continue
+		}
+		codes = exit
+	}
+	if codes == nil {
+		return nil
+	}
+	operator, values := "NotIn", []int64{}
+	if textOf(codes.child("operator")) == "NotIn" {
+		operator = "In"
+	}
+	for _, v := range items(codes.child("values")) {
+		if n, is := v.value.(int64); is && n != 0 {
+			values = append(values, n)
+		}
+	}
+	if operator == "NotIn" {
+		values = append(values, 0) // a container that succeeds is not restarted
+	}
+	rule, exit, list := newTable(nil), newTable(nil), &node{kind: kindArray, at: codes.at, keyAt: codes.keyAt}
+	for _, n := range []*node{rule, exit} {
+		n.at, n.keyAt = codes.at, codes.keyAt
+	}
+	rule.replace("action", kindString, "RestartAllContainers")
+	rule.add("exitCodes", exit)
+	exit.replace("operator", kindString, operator)
+	exit.add("values", list)
+	for _, n := range values {
+		list.appendItem(&node{kind: kindInteger, value: n, at: codes.at, keyAt: codes.keyAt})
+	}
+	return rule
+}
+
+// jobIndex sets an environment variable and the annotation of an indexed Job.
+func (root *node) jobIndex(variable, value string) {
+	annotate(root, "annotations", "batch.kubernetes.io/job-completion-index", value)
+	for _, list := range []string{"initContainers", "containers"} {
+		for _, c := range items(root.child(list)) {
+			if c.kind != kindTable {
+				continue
+			}
+			if env := c.list("env"); env != nil {
+				e := newTable(nil)
+				e.at, e.keyAt = c.at, c.at
+				env.appendItem(e)
+				e.replace("name", kindString, variable)
+				e.replace("value", kindString, value)
+			}
+		}
+	}
+}
+
+// scheduleFields are the fields of the spec of a CronJob that a schedule has, by their names there.
+var scheduleFields = map[string]string{
+	"schedule": "cron", "timeZone": "timeZone", "suspend": "suspend",
+	"startingDeadlineSeconds": "startingDeadlineSeconds", "concurrencyPolicy": "concurrencyPolicy",
+	"successfulJobsHistoryLimit": "successfulJobsHistoryLimit", "failedJobsHistoryLimit": "failedJobsHistoryLimit",
+}
+
+// cronJob adds the pod with a schedule whose runs are those of a CronJob.
+func (s *stream) cronJob(x *object) {
+	s.problems = append(s.problems, s.metadata(x, []string{"spec"})...)
+	of := x.n.child("spec")
+	s.fieldsAre(of, append(slices.Sorted(maps.Keys(scheduleFields)), "jobTemplate")...)
+	job := of.child("jobTemplate").child("spec")
+	if of.child("schedule") == nil || job == nil {
+		s.fail(cmp.Or(of, x.n), "CronJob: spec.schedule and spec.jobTemplate.spec: Required value")
+		return
+	}
+	s.jobTemplate(of.child("jobTemplate"))
+	template, ok := s.template(x, job, jobKeys...)
+	if !ok {
+		return
+	}
+	change := s.jobFields(job)
+	for _, key := range []string{"completions", "parallelism"} {
+		if c := job.child(key); s.number(job, key, 1) != 1 {
+			s.lose(c, "a run of a schedule has one pod", "")
+		}
+	}
+	if c := job.child("suspend"); c != nil && c.value == true {
+		s.lose(c, "a run starts when it is created", "set spec.suspend of the CronJob to start no runs")
+	}
+	schedule := newTable(nil)
+	schedule.at, schedule.keyAt = of.at, of.keyAt
+	for _, c := range of.items {
+		if key := scheduleFields[c.key]; key != "" {
+			schedule.take(key, c.clone(), c)
+		}
+	}
+	s.replica(x, template, x.name, func(root *node) {
+		change(root)
+		if textOf(job.child("completionMode")) == indexedMode {
+			root.jobIndex("JOB_COMPLETION_INDEX", "0")
+		}
+		root.take("schedule", schedule, of)
+	})
+}
+
+// jobTemplate reports what the template of a Job has besides its spec. Labels and annotations are those of the Job, not of its pods.
+func (s *stream) jobTemplate(template *node) {
+	s.fieldsAre(template, "metadata", "spec")
+	for _, c := range items(template.child("metadata")) {
+		switch {
+		case c.key == "labels" || c.key == "annotations":
+			s.problems = append(s.problems, warnAt(c, ignored+"a run has those of its pod"))
+		case !objectMetaKeys[c.key] && !slices.Contains(metadataKeys, c.key):
+			s.problems = append(s.problems, problemAt(c, unknownField, didYouMean(c.key, metadataKeys)))
+		}
+	}
+}

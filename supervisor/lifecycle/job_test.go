@@ -1,0 +1,67 @@
+package lifecycle_test
+
+import (
+	"testing"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// job returns a pod with a backoffLimit.
+func job(policy spec.RestartPolicy, limit int32, names ...string) *spec.Pod {
+	p := podOf(policy, names...)
+	p.BackoffLimit = &limit
+	return p
+}
+
+// TestDecideBackoffLimit checks which exits count for backoffLimit, and when the pod fails. The scenarios have the delays.
+func TestDecideBackoffLimit(t *testing.T) {
+	once := job(onFailure, 0, "app", "other")
+	fail := do{lifecycle.FailPod{
+		Reason: lifecycle.ReasonBackoffLimit, Message: "Job has reached the specified backoff limit",
+		Grace: lifecycle.EffectiveGrace(once, nil).Period,
+	}}
+	live := history{up(), running("app", 1), running("other", 1)}
+	stopOf := func(why lifecycle.Reason) lifecycle.Action {
+		return lifecycle.StopContainer{Ref: run("app", 1), Reason: why}
+	}
+	again := do{pull("app", 2, 1)}
+	decisions{
+		{now: 1, name: "an exit with a code counts", pod: once, past: history{live, exited("app", 1, 1)}, want: fail},
+		{name: "success does not", pod: once, past: history{live, exited("app", 1, 0)}},
+		{
+			name: "an OOM kill does", pod: job(onFailure, 0, "init", "app"),
+			past: history{up(), running("init", 1), exitedFor("init", 1, 137, lifecycle.ReasonOOMKilled)}, want: fail,
+		},
+		{
+			now: 1, name: "a lost container does not", pod: once,
+			past: history{live, exitedFor("app", 1, 137, lifecycle.ReasonStatusUnknown)}, want: again,
+		},
+		{
+			name: "a container that its liveness probe stops does, whatever its exit code", pod: once,
+			past: history{live, stopOf(lifecycle.ReasonLivenessProbe), exited("app", 1, 0)}, want: fail,
+		},
+		{
+			now: 1, name: "a container that is replaced does not", pod: once,
+			past: history{live, stopOf(lifecycle.ReasonDefinitionChanged), exited("app", 1, 143)}, want: again,
+		},
+		{
+			name: "failures of all containers count", pod: job(onFailure, 1, "app", "other"),
+			past: history{live, exited("app", 1, 1), exited("other", 1, 1)}, want: fail,
+		},
+		{
+			name: "a pod that is stopped does not fail", pod: once, past: history{live, exited("app", 1, 1), stopped(0)},
+			want: do{stop("other", 1, 2e9)},
+		},
+		{
+			name: "a requested restart resets the count", pod: once,
+			past: history{
+				live, exited("app", 1, 1), exited("other", 1, 0),
+				happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.RestartRequested{By: "a test", At: t} }),
+				removeSandbox(1), sandboxRemoved(1),
+				lifecycle.StartAgain{Round: 2},
+			},
+			want: do{lifecycle.StartSandbox{Sandbox: 2, Round: 3}}, now: 10,
+		},
+	}.check(t)
+}
