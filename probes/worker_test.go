@@ -32,7 +32,10 @@ type script struct {
 }
 
 func (s *script) Exec(context.Context, string, lifecycle.Ref, []string, time.Duration, int) (int, []byte, error) {
-	time.Sleep(s.takes)
+	s.mu.Lock()
+	takes := s.takes
+	s.mu.Unlock()
+	time.Sleep(takes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, time.Since(s.start))
@@ -286,12 +289,15 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", step.name, diff)
 			}
 		}
-		s.takes = 300 * time.Millisecond
+		const takes = 300 * time.Millisecond
+		s.mu.Lock()
+		s.takes = takes
+		s.mu.Unlock()
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		for _, a := range p.Answers("u") {
-			if a.Took != s.takes {
-				t.Errorf("the %s probe took %v, want %v", a.Kind, a.Took, s.takes)
+			if a.Took != takes {
+				t.Errorf("the %s probe took %v, want %v", a.Kind, a.Took, takes)
 			}
 		}
 		if other := p.Answers("other"); len(other) > 0 {
