@@ -13,10 +13,25 @@ type Container struct {
 	Pull     Pull    `json:"pull,omitzero"`
 	Backoff  Backoff `json:"backoff,omitzero"`
 	// Failures is the number of runs that have failed since the pod was last started by a request, see [spec.Pod.BackoffLimit].
-	Failures int   `json:"failures,omitempty"`
+	Failures int `json:"failures,omitempty"`
+	// OOMKills is the number of runs since then that exited with 0 although a process was OOM-killed. Those of an init container have failed.
+	OOMKills int   `json:"oomKills,omitempty"`
 	Image    Image `json:"image,omitzero"` // of the newest run, and of the next one unless a pull changes it
 
 	Replaced Replacement `json:"replaced,omitzero"` // a request to replace a run
+}
+
+// fold changes a run of the container, and counts it if that has terminated it.
+func (c *Container) fold(a *Attempt, change func(*Attempt)) {
+	before := a.terminated()
+	change(a)
+	switch {
+	case before || !a.terminated():
+	case a.failed():
+		c.Failures++
+	case a.StopReason == "" && initFailed(a.Exit):
+		c.OOMKills++
+	}
 }
 
 // Image identifies the image that a container runs. A restart uses it again, so that neither a new archive nor a new meaning of
@@ -114,9 +129,10 @@ func (a *Attempt) interrupted() bool {
 }
 
 // failed reports whether the run has failed: not one that was stopped for another reason than a failure, nor one that was lost.
+// See also [Container.OOMKills].
 func (a *Attempt) failed() bool {
 	if a.StopReason == "" {
-		return initFailed(a.Exit) && a.Exit.Reason != ReasonUnknown && a.Exit.Reason != ReasonStatusUnknown
+		return a.Exit.Code != 0 && a.Exit.Reason != ReasonUnknown && a.Exit.Reason != ReasonStatusUnknown
 	}
 	return a.StopReason == ReasonLivenessProbe || a.StopReason == ReasonStartupProbe || a.StopReason == ReasonFailedPostStartHook
 }

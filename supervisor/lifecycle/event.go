@@ -144,20 +144,14 @@ type ContainerExited struct {
 }
 
 func (e ContainerExited) apply(f *Facts) {
-	failed := false
 	f.update(e.Ref, func(a *Attempt) {
 		if a.live() {
 			a.Exited, a.Exit = e.At, e.Exit
 			if !a.Started.IsZero() && e.At.Before(a.Started) {
 				a.Started = e.At
 			}
-			failed = a.failed()
 		}
 	})
-	if c := f.Containers[e.Container]; failed {
-		c.Failures++
-		f.Containers[e.Container] = c
-	}
 }
 
 // SignalSent is the outcome of [StopContainer] or, if Kill is set, of [KillContainer]. A run of which it was not known whether it was

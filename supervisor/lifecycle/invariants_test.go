@@ -41,11 +41,30 @@ func (v *invariants) step(s lifecycletest.Step) error {
 	}
 	if s.Event != nil { // a decision has changed nothing since
 		v.exact(s.After)
+		v.counted(s)
 	}
 	if v.err != nil {
 		return fmt.Errorf("%v: %#v: %w", s.Since, s.Event, v.err)
 	}
 	return nil
+}
+
+// counted checks that a run that fails by itself is counted when it terminates.
+func (v *invariants) counted(s lifecycletest.Step) {
+	for name, after := range s.After.Containers {
+		before, r := s.Before.Containers[name], after.Newest
+		lost := r.Exit.Reason == lifecycle.ReasonUnknown || r.Exit.Reason == lifecycle.ReasonStatusUnknown
+		if r.Ref != before.Newest.Ref || r.Exited.IsZero() || !before.Newest.Exited.IsZero() || r.StopReason != "" || lost {
+			continue
+		}
+		want := before.Failures
+		if r.Exit.Code != 0 {
+			want++
+		}
+		if after.Failures != want {
+			v.violation("%v has terminated with %+v after %d failures, %d are counted", r.Ref, r.Exit, before.Failures, after.Failures)
+		}
+	}
 }
 
 // decision checks that Decide is deterministic, does not change its arguments, and wakes up in the future.

@@ -26,12 +26,41 @@ func TestDecideBackoffLimit(t *testing.T) {
 		return lifecycle.StopContainer{Ref: run("app", 1), Reason: why}
 	}
 	again := do{pull("app", 2, 1)}
+	oneUp := history{up(), running("other", 1), pulled("app", 1)}
+	cannotCreate := lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Message: "no"}
+	notFound := lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "no"}
 	decisions{
 		{now: 1, name: "an exit with a code counts", pod: once, past: history{live, exited("app", 1, 1)}, want: fail},
 		{name: "success does not", pod: once, past: history{live, exited("app", 1, 0)}},
 		{
 			name: "an OOM kill does", pod: job(onFailure, 0, "init", "app"),
 			past: history{up(), running("init", 1), exitedFor("init", 1, 137, lifecycle.ReasonOOMKilled)}, want: fail,
+		},
+		{
+			name: "an OOM kill in an init container does, whatever its exit code", pod: job(onFailure, 0, "init", "app"),
+			past: history{up(), running("init", 1), exitedFor("init", 1, 0, lifecycle.ReasonOOMKilled)}, want: fail,
+		},
+		{
+			name: "an OOM kill in an app container that succeeds does not", pod: once,
+			past: history{live, exitedFor("app", 1, 0, lifecycle.ReasonOOMKilled)},
+		},
+		{name: "a failed start counts", pod: once, past: history{oneUp, failing(start("app", 1, 0, 0), oops)}, want: fail},
+		{
+			now: 1, name: "a failed start counts once", pod: job(onFailure, 1, "app", "other"),
+			past: history{oneUp, failing(start("app", 1, 0, 0), oops), failed(start("app", 1, 0, 0), oops), exited("app", 1, 128)},
+			want: again,
+		},
+		{
+			now: 1, name: "a failed creation does not", pod: once,
+			past: history{oneUp, failing(start("app", 1, 0, 0), cannotCreate)}, wake: 11,
+		},
+		{
+			now: 1, name: "an unavailable engine does not", pod: once,
+			past: history{oneUp, failing(start("app", 1, 0, 0), unavailable)}, wake: 2,
+		},
+		{
+			name: "a container that its liveness probe stops and that is not found then does", pod: once,
+			past: history{live, failing(stopOf(lifecycle.ReasonLivenessProbe), notFound)}, want: fail,
 		},
 		{
 			now: 1, name: "a lost container does not", pod: once,

@@ -160,8 +160,11 @@ func (p *plan) failExpired() bool {
 // failures is the number of runs of containers that have failed. Sidecars do not count.
 func failures(pod *spec.Pod, f *Facts) (n int) {
 	for c := range containersOf(pod) {
-		if !isInit(pod, c) || !c.IsSidecar() {
-			n += f.Containers[c.Name].Failures
+		switch h := f.Containers[c.Name]; {
+		case !isInit(pod, c):
+			n += h.Failures
+		case !c.IsSidecar():
+			n += h.Failures + h.OOMKills
 		}
 	}
 	return n

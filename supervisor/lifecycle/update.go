@@ -33,7 +33,7 @@ func (a StartAgain) issued(f *Facts, at Instant) {
 	for name, c := range f.Containers {
 		if !f.ephemeral(name) {
 			c.resetDelays()
-			c.Failures = 0
+			c.Failures, c.OOMKills = 0, 0
 			f.Containers[name] = c
 		}
 	}

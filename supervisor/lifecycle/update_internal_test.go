@@ -176,11 +176,14 @@ func TestStartAgain(t *testing.T) {
 	now := Instant{Boot: "b", Mono: 9}
 	f := Facts{
 		Round: 2, Restart: Restart{Requested: now, By: "a test"}, Sandbox: Sandbox{N: 1, Failures: 3}, Wait: Wait{N: 4, Since: now},
-		Containers: map[string]Container{"c": {Backoff: Backoff{Level: 2}}}, Trial: Trial{Since: now, Due: now},
+		Containers: map[string]Container{"c": {Backoff: Backoff{Level: 2}, Failures: 1, OOMKills: 1}}, Trial: Trial{Since: now, Due: now},
 	}
 	StartAgain{Round: 3}.issued(&f, now)
 	if f.Round != 3 || f.Again != 3 || f.AgainAt != now || f.Restart.pending() {
 		t.Errorf("round %d, again %d at %v, restart %+v", f.Round, f.Again, f.AgainAt, f.Restart)
+	}
+	if c := f.Containers["c"]; c.Failures != 0 || c.OOMKills != 0 {
+		t.Errorf("%d failures and %d OOM kills are left", c.Failures, c.OOMKills)
 	}
 	if f.Sandbox.Failures != 0 || f.Wait.N != 4 || !f.Wait.Since.IsZero() || f.Containers["c"].Backoff != (Backoff{}) {
 		t.Errorf("delays are left: sandbox %+v, wait %+v, container %+v", f.Sandbox, f.Wait, f.Containers["c"].Backoff)

@@ -192,12 +192,24 @@ func drawPod(t *rapid.T) *spec.Pod {
 	if pod.RestartPolicy != spec.RestartAlways && rapid.Bool().Draw(t, "job") {
 		limit := rapid.Int32Range(0, 3).Draw(t, "backoffLimit")
 		pod.BackoffLimit = &limit
+		retryAll(pod)
 	}
 	if rapid.IntRange(0, 5).Draw(t, "deadline") == 0 {
 		limit := spec.Seconds(rapid.IntRange(1, 300).Draw(t, "activeDeadlineSeconds"))
 		pod.ActiveDeadlineSeconds = &limit
 	}
 	return pod
+}
+
+// retryAll adds the rule by which a pod that is retried restarts all containers, as the pod file gets it.
+func retryAll(pod *spec.Pod) {
+	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			if pod.Retries() && list[i].RestartPolicy == "" {
+				own(spec.RestartNever, rule("RestartAllContainers", "NotIn", 0))(&list[i])
+			}
+		}
+	}
 }
 
 // waitConditions are conditions that pods wait for.
@@ -257,7 +269,16 @@ func drawScript(t *rapid.T, pod *spec.Pod) lifecycletest.Script {
 			}
 		}
 	}
+	if limited(pod) && rapid.Bool().Draw(t, "never starts") {
+		s.Then = map[string]lifecycletest.Run{"app-0": {Start: lifecycletest.Start{Failure: &lifecycle.Failure{Message: "no"}}}}
+	}
 	return s
+}
+
+// limited reports whether a container of the pod cannot fail without end.
+func limited(pod *spec.Pod) bool {
+	return pod.BackoffLimit != nil && (pod.Retries() || pod.RestartPolicy == spec.RestartOnFailure) &&
+		pod.OnUnhealthy == "" // a restart of the pod begins at 0 failures
 }
 
 func drawStart(t *rapid.T, reason lifecycle.Reason, kinds ...lifecycle.FailureKind) lifecycletest.Start {
