@@ -29,7 +29,7 @@ func (c *Container) fold(a *Attempt, change func(*Attempt)) {
 	case before || !a.terminated():
 	case a.failed():
 		c.Failures++
-	case a.StopReason == "" && initFailed(a.Exit):
+	case a.StopReason == "" && a.Exit.Code == 0 && a.Exit.Reason == ReasonOOMKilled:
 		c.OOMKills++
 	}
 }

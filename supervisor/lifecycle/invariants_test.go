@@ -49,6 +49,42 @@ func (v *invariants) step(s lifecycletest.Step) error {
 	return nil
 }
 
+// failures returns the number of failed runs that count for backoffLimit.
+func (v *invariants) failures(f lifecycle.Facts) (n int) {
+	for _, c := range v.pod.InitContainers {
+		if !c.IsSidecar() {
+			n += f.Containers[c.Name].Failures + f.Containers[c.Name].OOMKills
+		}
+	}
+	for _, c := range v.pod.Containers {
+		n += f.Containers[c.Name].Failures
+	}
+	return n
+}
+
+// limit checks that no container of a pod is started that has failed too often.
+func (v *invariants) limit(f lifecycle.Facts, a lifecycle.StartContainer) {
+	limit := v.pod.BackoffLimit
+	if n := v.failures(f); limit != nil && n > int(*limit) && (v.pod.Retries() || v.pod.RestartPolicy == onFailure) {
+		v.violation("%v is started after %d failures, the limit is %d", a.Ref, n, *limit)
+	}
+}
+
+// retried checks that a pod is retried after the back-off of a Job: 10 s, doubled with each failure, at most 6 min.
+func (v *invariants) retried(f lifecycle.Facts, a lifecycle.StartRound, now lifecycle.Instant) {
+	n, r := v.failures(f), attempt(f, a.By)
+	if !v.pod.Retries() || n == 0 || r == nil {
+		return
+	}
+	delay := 6 * time.Minute
+	if n < 6 {
+		delay = 10 * time.Second << (n - 1)
+	}
+	if waited := now.Sub(r.Exited); waited < delay {
+		v.violation("round %d is started %v after the exit of %v, the back-off after %d failures is %v", a.Round, waited, a.By, n, delay)
+	}
+}
+
 // counted checks that a run that fails by itself is counted when it terminates.
 func (v *invariants) counted(s lifecycletest.Step) {
 	for name, after := range s.After.Containers {
@@ -111,6 +147,9 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle
 		}
 		v.start(f, a)
 		v.restart(f, a.Container)
+		v.limit(f, a)
+	case lifecycle.StartRound:
+		v.retried(f, a, now)
 	case lifecycle.RunPostStart:
 		if stopping {
 			v.violation("postStart hook run in a stopping pod")

@@ -79,6 +79,18 @@ func TestDecideBackoffLimit(t *testing.T) {
 			past: history{live, exited("app", 1, 1), exited("other", 1, 1)}, want: fail,
 		},
 		{
+			name: "a pod that is not retried fails if the container has a restart policy of its own", want: fail,
+			pod: with(job(never, 0, "app", "other"), own(onFailure)), past: history{live, exited("app", 1, 1)},
+		},
+		{
+			name: "a pod that is not retried fails if the container has restart rules", want: fail,
+			pod: with(job(never, 0, "app", "other"), own(never, rule("Restart", "In", 1))), past: history{live, exited("app", 1, 1)},
+		},
+		{
+			name: "a pod that is not retried finishes by itself", pod: job(never, 0, "app", "other"),
+			past: history{live, exited("app", 1, 1)},
+		},
+		{
 			name: "a pod that is stopped does not fail", pod: once, past: history{live, exited("app", 1, 1), stopped(0)},
 			want: do{stop("other", 1, 2e9)},
 		},

@@ -42,7 +42,7 @@ var states = struct{ pod, container, update []cause }{
 		{arrow: arrow{"Succeeded", "Pending"}, why: "started again or changed", rare: true},
 		{arrow: arrow{"Succeeded", "Running"}, why: "a restart is requested", rare: true},
 		{arrow: arrow{"Failed", "Pending"}, why: "started again or changed"},
-		{arrow: arrow{"Failed", "Running"}, why: "a restart is requested"},
+		{arrow: arrow{"Failed", "Running"}, why: "a restart is requested", rare: true},
 		{arrow: arrow{"Failed", "Unknown"}, why: "the same, and the engine does not answer", rare: true},
 		{arrow: arrow{"Unknown", "Pending"}, why: "the engine answers"},
 		{arrow: arrow{"Unknown", "Running"}, why: "the engine answers", rare: true},

@@ -157,17 +157,24 @@ func (p *plan) failExpired() bool {
 	return true
 }
 
-// failures is the number of runs of containers that have failed. Sidecars do not count.
+// failures is the number of runs of containers that have failed.
 func failures(pod *spec.Pod, f *Facts) (n int) {
 	for c := range containersOf(pod) {
-		switch h := f.Containers[c.Name]; {
-		case !isInit(pod, c):
-			n += h.Failures
-		case !c.IsSidecar():
-			n += h.Failures + h.OOMKills
-		}
+		n += countedFailures(pod, f, c)
 	}
 	return n
+}
+
+// countedFailures is the number of runs of a container that have failed. Those of sidecars do not count.
+func countedFailures(pod *spec.Pod, f *Facts, c *spec.Container) int {
+	switch h := f.Containers[c.Name]; {
+	case !isInit(pod, c):
+		return h.Failures
+	case c.IsSidecar():
+		return 0
+	default:
+		return h.Failures + h.OOMKills
+	}
 }
 
 // failedTooOften reports whether the containers of a pod have failed more often than its backoffLimit allows.
@@ -175,14 +182,25 @@ func failedTooOften(pod *spec.Pod, f *Facts) bool {
 	return pod.BackoffLimit != nil && failures(pod, f) > int(*pod.BackoffLimit)
 }
 
+// restartsFailed reports whether a container that has failed may be restarted.
+func restartsFailed(pod *spec.Pod, f *Facts) bool {
+	for c := range containersOf(pod) {
+		if countedFailures(pod, f, c) > 0 && (restartPolicy(pod, c) != spec.RestartNever || len(c.RestartPolicyRules) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
 // failRetried fails a pod whose containers have failed more often than its backoffLimit allows, and reports whether it did. A pod that is
-// not retried at all finishes by itself first, as the pod of a Job does under the restart policy Never. One that has succeeded stays so.
+// not retried at all finishes by itself first, as the pod of a Job does under the restart policy Never, unless a container that has failed
+// has another policy of its own. One that has succeeded stays so.
 func (p *plan) failRetried() bool {
 	if !p.facts.Stop.Requested.IsZero() || p.facts.Restart.pending() || !failedTooOften(p.pod, p.facts) {
 		return false
 	}
 	ended := finished(p.pod, p.facts)
-	if !ended && p.pod.RestartPolicy == spec.RestartNever && !p.pod.Retries() {
+	if !ended && p.pod.RestartPolicy == spec.RestartNever && !p.pod.Retries() && !restartsFailed(p.pod, p.facts) {
 		return false
 	}
 	if ended && StatusOf(p.pod, *p.facts, p.now).Phase != PhaseFailed {

@@ -277,8 +277,7 @@ func drawScript(t *rapid.T, pod *spec.Pod) lifecycletest.Script {
 
 // limited reports whether a container of the pod cannot fail without end.
 func limited(pod *spec.Pod) bool {
-	return pod.BackoffLimit != nil && (pod.Retries() || pod.RestartPolicy == spec.RestartOnFailure) &&
-		pod.OnUnhealthy == "" // a restart of the pod begins at 0 failures
+	return pod.BackoffLimit != nil && pod.OnUnhealthy == "" // a restart of the pod begins at 0 failures
 }
 
 func drawStart(t *rapid.T, reason lifecycle.Reason, kinds ...lifecycle.FailureKind) lifecycletest.Start {
