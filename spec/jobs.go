@@ -35,13 +35,18 @@ func (s *stream) job(x *object) {
 	}
 	change := s.jobFields(of)
 	parallelism := int(min(s.number(of, "parallelism", 1), 1<<20))
+	if c := of.child("parallelism"); parallelism == 0 && of.child("completions") != nil {
+		s.empty = true
+		s.problems = append(s.problems, warnAt(c, "Job "+quote(x.name)+" has no pods: it is paused"))
+		return
+	}
 	key := "completions"
 	if of.child(key) == nil {
 		key = "parallelism"
 	}
 	count := s.replicas(x, of, key)
-	if limit := of.child("backoffLimit"); limit != nil && count > 1 && limit.value != int64(0) {
-		s.lose(limit, "it counts the failures of each pod for itself", "")
+	if count > 1 {
+		s.severalPods(of, count, parallelism)
 	}
 	indexed := textOf(of.child("completionMode")) == indexedMode
 	for i := range count {
@@ -54,10 +59,35 @@ func (s *stream) job(x *object) {
 			if indexed {
 				root.jobIndex("JOB_COMPLETION_INDEX", strconv.Itoa(i))
 			}
-			if parallelism > 0 && i >= parallelism {
+			if i >= parallelism {
 				root.waitFor(fmt.Sprintf("pod:%s-%d:succeeded", x.name, i-parallelism))
 			}
 		})
+	}
+}
+
+// severalPods reports what differs from a Job if it has several pods: none knows of the others.
+func (s *stream) severalPods(of *node, count, parallelism int) {
+	if limit := of.child("backoffLimitPerIndex"); limit != nil {
+		if count > parallelism {
+			s.lose(limit, "an index beyond parallelism waits until an earlier one has succeeded, also if that one has failed",
+				"set spec.parallelism to the value of spec.completions")
+		}
+		return
+	}
+	switch limit := of.child("backoffLimit"); {
+	case limit == nil:
+		s.problems = append(s.problems, warnAt(of, fmt.Sprintf("backoffLimit: the default of %d counts the failures of each pod for itself, "+
+			"and the other pods continue when one has failed", defaultBackoffLimit)))
+	case limit.value == int64(0):
+		s.lose(limit, "the other pods continue when one has failed", "")
+	case limit.value != noLimit:
+		s.lose(limit, "it counts the failures of each pod for itself", "")
+	}
+	for _, rule := range items(of.child("podFailurePolicy").child("rules")) {
+		if action := rule.child("action"); rule.child("onExitCodes") != nil && textOf(action) == "FailJob" {
+			s.lose(action, "the other pods continue when one has failed", "")
+		}
 	}
 }
 
@@ -74,7 +104,7 @@ func (s *stream) jobFields(of *node) func(root *node) {
 		s.lose(c, "each pod of a Job succeeds or fails for itself", "")
 	}
 	if c := of.child("maxFailedIndexes"); c != nil {
-		s.lose(c, "the pods of other indexes continue after a failure", "")
+		s.lose(c, "each index fails for itself", "")
 	}
 	if c := of.child("managedBy"); c != nil && c.value != "kubernetes.io/job-controller" {
 		s.lose(c, "there are no other controllers", "")
@@ -93,10 +123,18 @@ func (s *stream) jobFields(of *node) func(root *node) {
 	if limit == nil {
 		limit = of.child("backoffLimit")
 		retries = s.number(of, "backoffLimit", defaultBackoffLimit)
-	} else if total := of.child("backoffLimit"); total != nil {
+	} else if total := of.child("backoffLimit"); total != nil && total.value != noLimit { // which is the default then
 		s.lose(total, "each index has its own limit only", "omit it")
 	}
 	rule := s.failurePolicy(of.child("podFailurePolicy"))
+	pod := of.child("template").child("spec")
+	if rule != nil && retries > 0 {
+		s.ownPolicies(pod)
+	}
+	deadline, total := pod.child("activeDeadlineSeconds"), of.child("activeDeadlineSeconds")
+	if deadline != nil && retries > 0 && (total == nil || less(deadline, total)) {
+		s.lose(deadline, "it includes all attempts", "set activeDeadlineSeconds of the Job, or backoffLimit to 0")
+	}
 	return func(root *node) {
 		policy := root.child("restartPolicy")
 		if textOf(policy) != string(RestartNever) && textOf(policy) != string(RestartOnFailure) {
@@ -107,7 +145,7 @@ func (s *stream) jobFields(of *node) func(root *node) {
 			s.fail(policy, `spec.restartPolicy: Invalid value: must be "Never" with podFailurePolicy`)
 			return
 		}
-		if root.child("backoffLimit") == nil && retries != noLimit {
+		if root.child("backoffLimit") == nil && (retries != noLimit || textOf(policy) == string(RestartNever)) {
 			at := cmp.Or(limit, of)
 			root.take("backoffLimit", &node{kind: kindInteger, value: retries, at: at.at, keyAt: at.keyAt}, limit)
 		}
@@ -115,8 +153,33 @@ func (s *stream) jobFields(of *node) func(root *node) {
 			root.retriedBy(rule)
 		}
 		for _, key := range []string{"activeDeadlineSeconds", "ttlSecondsAfterFinished"} {
-			if c := of.child(key); c != nil && root.child(key) == nil {
+			own := root.child(key)
+			if c := of.child(key); c != nil && (own == nil || key == "activeDeadlineSeconds" && less(c, own)) {
+				root.remove(key)
 				root.take(key, c.clone(), c)
+			}
+		}
+	}
+}
+
+// less reports whether a number is less than another.
+func less(n, than *node) bool {
+	a, is := n.value.(int64)
+	b, isToo := than.value.(int64)
+	return is && isToo && a < b
+}
+
+// ownPolicies reports the restart policies of containers that podFailurePolicy replaces.
+func (s *stream) ownPolicies(pod *node) {
+	for _, key := range []string{"initContainers", "containers"} {
+		for _, c := range items(pod.child(key)) {
+			if key == "initContainers" && textOf(c.child("restartPolicy")) == string(RestartAlways) {
+				continue
+			}
+			for _, own := range []*node{c.child("restartPolicy"), c.child("restartPolicyRules")} {
+				if own != nil {
+					s.lose(own, "podFailurePolicy determines what is restarted", "")
+				}
 			}
 		}
 	}
@@ -150,8 +213,14 @@ func (root *node) retriedBy(rule *node) {
 // rule for exit codes can be kept. Those for conditions, such as DisruptionTarget, never apply: pods are not disrupted.
 func (s *stream) failurePolicy(policy *node) *node {
 	var codes *node
+	s.fieldsAre(policy, "rules")
 	for _, rule := range items(policy.child("rules")) {
+		s.fieldsAre(rule, "action", "onExitCodes", "onPodConditions")
 		exit, action := rule.child("onExitCodes"), textOf(rule.child("action"))
+		s.fieldsAre(exit, "containerName", "operator", "values")
+		if c := exit.child("operator"); exit != nil && textOf(c) != "In" && textOf(c) != "NotIn" {
+			s.fail(cmp.Or(c, exit), `operator: Unsupported value: supported values: "In", "NotIn"`)
+		}
 		switch {
 		case exit == nil:
 			continue

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -172,6 +173,20 @@ func TestConversion(t *testing.T) {
 	if p := podOf(t, "job-no-retry.yaml", "pi", Options{}); p.RestartPolicy != RestartNever || *p.ActiveDeadlineSeconds != 100 ||
 		*p.TTLSecondsAfterFinished != 100 || *p.BackoffLimit != 0 || p.Containers[0].RestartPolicyRules != nil {
 		t.Errorf("a Job without retries: %+v", p)
+	}
+	for _, name := range []string{"job-no-limit.yaml", "job-no-limit-policy.yaml"} {
+		p := podOf(t, name, "pi", Options{})
+		if !p.Retries() || *p.BackoffLimit != math.MaxInt32 || len(p.Containers[0].RestartPolicyRules) != 1 {
+			t.Errorf("%s, a Job that is retried without a limit: %+v", name, p)
+		}
+	}
+	if p := podOf(t, "job-no-limit-on-failure.yaml", "pi", Options{}); p.BackoffLimit != nil {
+		t.Errorf("a Job that restarts containers without a limit: %+v", p)
+	}
+	for name, want := range map[string]Seconds{"job-two-deadlines.yaml": 60, "job-deadline-of-attempt.yaml": 30} {
+		if p := podOf(t, name, "pi", Options{}); *p.ActiveDeadlineSeconds != want {
+			t.Errorf("%s: deadline %v, want %v", name, *p.ActiveDeadlineSeconds, want)
+		}
 	}
 	if p := podOf(t, "job-per-index.yaml", "pi-1", Options{}); *p.BackoffLimit != 1 {
 		t.Errorf("a Job with a limit for each index: %+v", p)
