@@ -14,7 +14,8 @@ type Container struct {
 	Backoff  Backoff `json:"backoff,omitzero"`
 	// Failures is the number of runs that have failed since the pod was last started by a request, see [spec.Pod.BackoffLimit].
 	Failures int `json:"failures,omitempty"`
-	// OOMKills is the number of runs since then that exited with 0 although a process was OOM-killed. Those of an init container have failed.
+	// OOMKills is the number of runs since then that exited with 0 although a process was OOM-killed. Those of an init container have
+	// failed.
 	OOMKills int   `json:"oomKills,omitempty"`
 	Image    Image `json:"image,omitzero"` // of the newest run, and of the next one unless a pull changes it
 

@@ -340,7 +340,11 @@ func (s *Schedules) turnOf(ctx context.Context, e *entry, runs []Run) decision {
 		s.remove(ctx, r, scheduler(e.definition.Name))
 	}
 	if !d.missed.IsZero() {
-		e.state.Failure = Failure{d.missed, "startingDeadlineSeconds has passed"}
+		cause := "startingDeadlineSeconds has passed"
+		if tried := e.state.Failure; tried.Scheduled.Equal(d.missed) { // it was due before, and could not be started
+			cause += ": " + tried.Cause
+		}
+		e.state.Failure = Failure{d.missed, cause}
 	}
 	if !d.start.IsZero() && !s.attempt(e, &d, now) {
 		return d // the next daemon starts it

@@ -587,6 +587,16 @@ func TestFailure(t *testing.T) {
 	if got := failure(s); got != (Failure{}) {
 		t.Errorf("after that run, with the next daemon: %+v", got)
 	}
+	h.refuse = errors.New("no space left on device")
+	h.at(s, 4, 3)
+	h.at(s, 4, 12)
+	if got := failure(s); !got.equal(Failure{third(4), "startingDeadlineSeconds has passed: no space left on device"}) {
+		t.Errorf("after the deadline of a run that could not be started: %+v", got)
+	}
+	h.at(s, 4, 13)
+	if got := failure(s); !got.equal(Failure{third(4), "startingDeadlineSeconds has passed: no space left on device"}) {
+		t.Errorf("an hour later: %+v", got)
+	}
 }
 
 // TestOutcomes: a run that a person has stopped has not failed, and one that waits does not run.

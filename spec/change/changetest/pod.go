@@ -52,6 +52,8 @@ func podTemplates() []template {
 		{field: "terminationGracePeriodSeconds", pod: "terminationGracePeriodSeconds = %s", before: "1", after: "2", effect: inPlace},
 		{field: "activeDeadlineSeconds", pod: "activeDeadlineSeconds = %s", before: "3600", after: "7200", effect: inPlace},
 		{field: "backoffLimit", pod: "restartPolicy = \"OnFailure\"\nbackoffLimit = %s", before: "1", after: "2", effect: inPlace},
+		{field: "backoffLimit", pod: "restartPolicy = \"Never\"\nbackoffLimit = %s", before: "1", after: "2", effect: inPlace},
+		{field: "backoffLimit", pod: "restartPolicy = \"Never\"\nbackoffLimit = %s", before: "0", after: "2", effect: inPlace},
 		{
 			field: "ttlSecondsAfterFinished", pod: "restartPolicy = \"OnFailure\"\nttlSecondsAfterFinished = %s", before: "1", after: "2",
 			effect: inPlace,
