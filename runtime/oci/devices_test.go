@@ -13,7 +13,8 @@ import (
 // privileged container keeps its rule for all devices.
 func TestAddDevices(t *testing.T) {
 	device := func(path, access string) Device {
-		return Device{LinuxDevice: specs.LinuxDevice{Path: path, Type: "c", Major: 116, Minor: 33}, Source: "/dev/snd/timer", Access: access}
+		node := specs.LinuxDevice{Path: path, Type: "c", Major: 116, Minor: 33}
+		return Device{LinuxDevice: node, Source: "/dev/snd/timer", Access: access}
 	}
 	granted := []Device{device("/dev/snd/timer", "r"), device("/dev/snd/timer", "rwm"), device("/dev/t", "w")}
 	for _, test := range []struct {
@@ -23,7 +24,10 @@ func TestAddDevices(t *testing.T) {
 		rules         []string
 	}{
 		{"node", Input{}, []string{"/dev/snd/timer", "/dev/t"}, nil, []string{"r", "rwm", "w"}},
-		{"user namespace", Input{Namespaces: Namespaces{User: "/ns/user"}}, nil, []string{"/dev/snd/timer", "/dev/t"}, []string{"r", "rwm", "w"}},
+		{
+			"user namespace", Input{Namespaces: Namespaces{User: "/ns/user"}}, nil, []string{"/dev/snd/timer", "/dev/t"},
+			[]string{"r", "rwm", "w"},
+		},
 		{
 			"privileged", Input{Container: &spec.Container{SecurityContext: &spec.SecurityContext{Privileged: new(true)}}},
 			[]string{"/dev/snd/timer", "/dev/t"}, nil, nil,
