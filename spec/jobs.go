@@ -77,8 +77,8 @@ func (s *stream) severalPods(of *node, count, parallelism int) {
 	}
 	switch limit := of.child("backoffLimit"); {
 	case limit == nil:
-		w := fmt.Sprintf("backoffLimit: the default of %d counts the failures of each pod for itself, and the other pods continue when one "+
-			"has failed", defaultBackoffLimit)
+		w := fmt.Sprintf("backoffLimit: the default of %d counts the failures of each pod for itself, and the other pods continue "+
+			"when one has failed", defaultBackoffLimit)
 		s.problems = append(s.problems, warnAt(of, w))
 	case limit.value == int64(0):
 		s.lose(limit, "the other pods continue when one has failed", "")

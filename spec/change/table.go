@@ -37,7 +37,10 @@ var rows = []Row{
 	{Field: "restartPolicy", Effect: InPlace, Why: "Used when a container exits."},
 	{Field: "terminationGracePeriodSeconds", Effect: InPlace, Why: "Used when a container stops."},
 	{Field: "activeDeadlineSeconds", Effect: InPlace, Why: "Counts from the creation of the pod."},
-	{Field: "backoffLimit", Effect: InPlace, Why: "Used when a container exits. Earlier failures count. Under `Never` the containers get the rule by which they are retried."},
+	{
+		Field: "backoffLimit", Effect: InPlace,
+		Why: "Used when a container exits. Earlier failures count. Under `Never` the containers get the rule by which they are retried.",
+	},
 	{Field: "ttlSecondsAfterFinished", Effect: InPlace, Why: "Counts from the end of the pod."},
 	{Field: "restartBackoff", Effect: InPlace, Why: "Used when a container exits."},
 	{
