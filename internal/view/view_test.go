@@ -426,11 +426,13 @@ func TestScheduleColumn(t *testing.T) {
 		{api.ReasonScheduled, api.ScheduleStatus{}, "Scheduled"},
 		{api.ReasonScheduled, api.ScheduleStatus{NextScheduleTime: now.Add(15 * time.Hour)}, "Scheduled (next in 15h)"},
 		{
-			api.ReasonRunNotStarted, api.ScheduleStatus{NextScheduleTime: now.Add(15 * time.Hour)},
+			api.ReasonRunNotStarted,
+			api.ScheduleStatus{NextScheduleTime: now.Add(15 * time.Hour)},
 			"\x1b[31mRunNotStarted (next in 15h)\x1b[0m",
 		},
 		{
-			api.ReasonScheduled, api.ScheduleStatus{LastScheduleTime: now.Add(-9 * time.Hour), NextScheduleTime: now.Add(15 * time.Hour)},
+			api.ReasonScheduled,
+			api.ScheduleStatus{LastScheduleTime: now.Add(-9 * time.Hour), NextScheduleTime: now.Add(15 * time.Hour)},
 			"Scheduled (last 9h ago, next in 15h)",
 		},
 	} {
