@@ -74,10 +74,12 @@ func (s Skipped) String() string {
 
 // SearchStopped is how far the search in a container has come when it reached a bound.
 type SearchStopped struct {
-	Container string    `json:"container"`
-	From      time.Time `json:"from"`    // of the first line that is not searched
-	Bytes     int64     `json:"bytes"`   // that were searched
-	Seconds   float64   `json:"seconds"` // that the search took, without those in which the client did not read
+	Container string `json:"container"`
+	// From is the time of the first line that is not searched. It is not set if that line is not later than the first one that was
+	// searched, because the clock of the host was set back: a search from there would not come further.
+	From    time.Time `json:"from,omitzero"`
+	Bytes   int64     `json:"bytes"`   // that were searched
+	Seconds float64   `json:"seconds"` // that the search took, without those in which the client did not read
 }
 
 // OutputRuns selects runs of a container. The newest run is followed by all later ones if the request follows. As in kubectl, the previous

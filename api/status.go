@@ -277,6 +277,8 @@ const (
 	ReasonSuspended   Reason = "Suspended"   // no runs are started
 	ReasonRunActive   Reason = "RunActive"   // a run waits for an earlier one
 	ReasonClockNotSet Reason = "ClockNotSet" // no runs are started until the clock of the host is set
+	// ReasonRunNotStarted is that of a schedule that waits for its time, and whose newest run could not be created or was missed.
+	ReasonRunNotStarted Reason = "RunNotStarted"
 )
 
 // ScheduleStatus is the schedule of a pod, as in v1.CronJobStatus. The times are in whole seconds.

@@ -214,6 +214,9 @@ func serveSearches(socket string) (*searchable, error) {
 			_ = answer.Encode(api.OutputRecord{Line: api.Line{Container: "app", Stream: "stdout", Line: "found"}})
 			for _, name := range []string{"app", "proxy"} {
 				stopped := api.SearchStopped{Container: name, Bytes: 256 << 20, Seconds: 3, From: time.Unix(1e9, 5).UTC()}
+				if strings.HasSuffix(r.FormValue("grep"), "back") {
+					stopped.From = time.Time{}
+				}
 				if strings.HasPrefix(r.FormValue("grep"), "it's") {
 					_ = answer.Encode(api.OutputRecord{SearchStopped: &stopped})
 				}
@@ -283,6 +286,13 @@ func TestLogsSearch(t *testing.T) {
 		"a bound": {
 			args: []string{"web", "--grep", "it's"}, code: statusFailed,
 			stderr: hints("--since-time 2001-09-09T01:46:40.000000005Z --grep 'it'\\''s'"),
+		},
+		"a bound after the clock was set back": {
+			args: []string{"web", "--previous", "--grep", "it's back"}, code: statusFailed,
+			stderr: strings.ReplaceAll(notices, "lines from 2001-09-09T01:46:40Z on are not searched",
+				"the lines after it are not searched, their times are not later than that of the first line") +
+				"hint: search all lines with podstead logs web -c app --previous | grep -F -i -e 'it'\\''s back'\n" +
+				"hint: search all lines with podstead logs web -c proxy --previous | grep -F -i -e 'it'\\''s back'\n",
 		},
 		"a bound in the previous run": {
 			args: []string{"web", "--previous", "--grep", "it's\n"}, code: statusFailed,

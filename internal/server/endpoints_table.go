@@ -146,8 +146,9 @@ func readEndpoints() []Endpoint {
 				{
 					Name: "grep", Type: Text,
 					Description: "Omit lines that do not contain this text, in any case, after `tail` and `sinceTime`. Without " +
-						"follow, the search in each container ends after 256 MiB of lines or 20 seconds. Then its last record has " +
-						"`searchStopped`. Lines before `sinceTime`, and the time in which the client does not read, do not count.",
+						"follow, the search in each container ends after 256 MiB of lines or 20 seconds, or four times as much at lines " +
+						"that are not later than the first one. Then its last record has `searchStopped`. Lines before " +
+						"`sinceTime`, and the time in which the client does not read, do not count.",
 				},
 				{Name: "from", Type: JSON, Description: "Continue after these positions: an object of Position by container."},
 			},

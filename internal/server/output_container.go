@@ -333,7 +333,7 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from api.Position,
 			continue // the clock may have been set back after it
 		}
 		if stopped := c.search.spend(len(e.Text), e.Time); stopped != nil {
-			stopped.Container, stopped.From = c.name, e.Time
+			stopped.Container = c.name
 			return c.record(ctx, api.OutputRecord{Line: api.Line{Container: c.name, Time: e.Time, Attempt: n}, SearchStopped: stopped})
 		}
 		if !c.search.matches(e.Text) {

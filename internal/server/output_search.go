@@ -16,6 +16,9 @@ var (
 	maxSearchTime        = 20 * time.Second
 )
 
+// backFactor multiplies the bounds at lines that are not later than the first one: the clock of the host was set back after it.
+const backFactor = 4
+
 // search selects the lines of one container by a text. It is used by one goroutine. Nil selects all lines.
 type search struct {
 	text    []byte // in lower case
@@ -49,20 +52,25 @@ func (s *search) wait(d time.Duration) {
 	}
 }
 
-// spend counts a line before it is searched. If a bound is reached, it stops the search and returns how far it came, without the place. A
-// search that continues at the time of that line begins with its own bounds, so it does not stop before it has searched a later one.
+// spend counts a line before it is searched. If a bound is reached, it stops the search and returns how far it came, without the container.
+// A search that continues at the time of a line has its own bounds, and comes further only if that line is later than the first one. At
+// other lines the search has [backFactor] times the bounds, and cannot be continued.
 func (s *search) spend(line int, at time.Time) *api.SearchStopped {
 	if s == nil || !s.bounded {
 		return nil
 	}
 	if s.begun.IsZero() {
-		s.begun, s.first = time.Now(), at
+		s.begun, s.first, s.bytes = time.Now(), at, int64(line)
+		return nil
 	}
-	took := time.Since(s.begun) - s.waited
-	if s.bytes < maxSearchBytes && took < maxSearchTime || !at.After(s.first) {
+	took, size, limit, from := time.Since(s.begun)-s.waited, maxSearchBytes, maxSearchTime, at
+	if !at.After(s.first) {
+		size, limit, from = backFactor*size, backFactor*limit, time.Time{}
+	}
+	if s.bytes < size && took < limit {
 		s.bytes += int64(line)
 		return nil
 	}
 	s.stopped = true
-	return &api.SearchStopped{Bytes: s.bytes, Seconds: took.Seconds()}
+	return &api.SearchStopped{From: from, Bytes: s.bytes, Seconds: took.Seconds()}
 }

@@ -57,6 +57,9 @@ func scheduledPod(status *schedule.Status) api.Pod {
 			Schedule: &api.ScheduleStatus{LastScheduleTime: whole(status.Last), NextScheduleTime: whole(status.Next)},
 		},
 	}
+	if status.Reason == api.ReasonScheduled && !status.Failure.Scheduled.IsZero() {
+		p.Status.Reason = api.ReasonRunNotStarted
+	}
 	for _, r := range status.Runs {
 		switch {
 		case !r.Finished:

@@ -207,15 +207,23 @@ func TestScheduleTexts(t *testing.T) {
 			"Last run backup-1 at " + shown + " is waiting: ImagePullBackOff.", true,
 		},
 		{
+			schedule.Status{Reason: api.ReasonSuspended, Failure: schedule.Failure{Scheduled: at, Cause: "no space left"}},
+			"The schedule is suspended. The run of " + shown + " was not started: no space left. No run has started yet.", false,
+		},
+		{
 			schedule.Status{Reason: api.ReasonScheduled, Failure: schedule.Failure{Scheduled: at, Cause: "no space left."}},
 			"The run of " + shown + " was not started: no space left. No run has started yet.", false,
 		},
 	} {
 		tc.status.Pod = pod
 		fake.list = []schedule.Status{tc.status}
+		reason := tc.status.Reason
+		if reason == api.ReasonScheduled && tc.status.Failure.Cause != "" {
+			reason = api.ReasonRunNotStarted
+		}
 		got, err := d.client.Pod(t.Context(), "backup")
-		if err != nil || got.Status.Message != tc.want || got.Status.Reason != tc.status.Reason {
-			t.Errorf("%s: %q, %v, want %q", tc.status.Reason, got.Status.Message, err, tc.want)
+		if err != nil || got.Status.Message != tc.want || got.Status.Reason != reason {
+			t.Errorf("%s: %q, %v, want %q, %s", got.Status.Reason, got.Status.Message, err, tc.want, reason)
 		}
 		e, err := d.client.Why(t.Context(), "backup", 0)
 		if sentence, _, _ := strings.Cut(tc.want, ". "); err != nil || e.Healthy != tc.healthy || !strings.Contains(e.Text, sentence) {

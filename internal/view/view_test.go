@@ -419,20 +419,27 @@ func TestTextInColour(t *testing.T) {
 func TestScheduleColumn(t *testing.T) {
 	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for _, tc := range []struct {
+		reason api.Reason
 		status api.ScheduleStatus
 		want   string
 	}{
-		{api.ScheduleStatus{}, "Scheduled"},
-		{api.ScheduleStatus{NextScheduleTime: now.Add(15 * time.Hour)}, "Scheduled (next in 15h)"},
+		{api.ReasonScheduled, api.ScheduleStatus{}, "Scheduled"},
+		{api.ReasonScheduled, api.ScheduleStatus{NextScheduleTime: now.Add(15 * time.Hour)}, "Scheduled (next in 15h)"},
 		{
+			api.ReasonRunNotStarted,
+			api.ScheduleStatus{NextScheduleTime: now.Add(15 * time.Hour)},
+			"\x1b[31mRunNotStarted (next in 15h)\x1b[0m",
+		},
+		{
+			api.ReasonScheduled,
 			api.ScheduleStatus{LastScheduleTime: now.Add(-9 * time.Hour), NextScheduleTime: now.Add(15 * time.Hour)},
 			"Scheduled (last 9h ago, next in 15h)",
 		},
 	} {
-		p := api.Pod{Status: api.PodStatus{Phase: api.PhasePending, Reason: api.ReasonScheduled, Schedule: &tc.status}}
+		p := api.Pod{Status: api.PodStatus{Phase: api.PhasePending, Reason: tc.reason, Schedule: &tc.status}}
 		for _, wide := range []bool{false, true} {
 			var b strings.Builder
-			err := view.Table(view.Screen{W: &b}, []api.Pod{p}, view.TableOptions{Wide: wide, NoHeader: true}, now)
+			err := view.Table(view.Screen{W: &b, Colour: true}, []api.Pod{p}, view.TableOptions{Wide: wide, NoHeader: true}, now)
 			if err != nil || !strings.Contains(b.String(), "   "+tc.want+"   ") {
 				t.Errorf("%q, %v, want %q", b.String(), err, tc.want)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -271,10 +272,18 @@ func pollable(received console.Console) (*os.File, error) {
 	return os.NewFile(uintptr(fd), received.Name()), nil
 }
 
+// terminalPrefix begins the names of the directories in the monitor's directory that contain the socket on which a terminal is received.
+const terminalPrefix = "pty"
+
 // runInTerminal starts a command with a terminal, which this process holds: the command ends with the session of its client.
 func (s *commands) runInTerminal(ctx context.Context, l *link, c *command, request monitor.Exec) (p monitor.Process, err error) {
 	r := c.request
-	socket, err := gorunc.NewTempConsoleSocket()
+	dir, err := os.MkdirTemp(l.Dir, terminalPrefix) // the next engine sweeps it, see [sweep]
+	if err != nil {
+		return p, fmt.Errorf("prepare terminal: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	socket, err := gorunc.NewConsoleSocket(filepath.Join(dir, "pty.sock"))
 	if err != nil {
 		return p, fmt.Errorf("prepare terminal: %w", err)
 	}

@@ -33,6 +33,7 @@ type fakeMonitor struct {
 	mu      sync.Mutex
 	answers map[string]string
 	asked   []string
+	sockets []string // of terminals, in requests while they exist
 	conns   []*net.UnixConn
 	wrote   chan struct{} // receives a value after each request
 }
@@ -95,14 +96,18 @@ func (m *fakeMonitor) serve(c *net.UnixConn) {
 			return
 		}
 		var q struct {
-			ID uint64 `json:"id"`
-			Op string `json:"op"`
+			ID   uint64       `json:"id"`
+			Op   string       `json:"op"`
+			Body monitor.Exec `json:"body"` // of an exec; other bodies have other fields
 		}
 		if json.Unmarshal(buf[:n], &q) != nil {
 			return
 		}
 		m.mu.Lock()
 		m.asked = append(m.asked, q.Op)
+		if _, err := os.Stat(q.Body.ConsoleSocket); err == nil {
+			m.sockets = append(m.sockets, q.Body.ConsoleSocket)
+		}
 		text, has := m.answers[q.Op]
 		m.mu.Unlock()
 		if has && text == "" {
@@ -444,6 +449,30 @@ func TestExecWithoutAnswer(t *testing.T) {
 	}
 	if unstarted := s.forget("c", "x"); !unstarted {
 		t.Error("the command cannot be deleted")
+	}
+}
+
+// The socket for the terminal of a command is where the next engine sweeps it, and is removed after the start.
+func TestTerminalSocket(t *testing.T) {
+	l, m := newFakeLink(t, map[string]string{
+		"exec":      `"error":{"class":"NotFound","message":"no sh"}`,
+		"subscribe": `"body":{"containers":[{"id":"c","phase":"Running"}]}`,
+	})
+	s := newCommands()
+	request := &api.ExecProcessRequest{ContainerID: "c", ExecID: "x", Terminal: true, Spec: &anypb.Any{Value: []byte("{}")}}
+	if err := s.prepare(request); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.start(t.Context(), l, "c", "x"); !errdefs.IsNotFound(err) {
+		t.Errorf("start: %v", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.sockets) != 1 || filepath.Dir(filepath.Dir(m.sockets[0])) != l.Dir {
+		t.Errorf("sockets %q, want one below %s", m.sockets, l.Dir)
+	}
+	if left, err := filepath.Glob(filepath.Join(l.Dir, terminalPrefix+"*")); len(left) > 0 || err != nil {
+		t.Errorf("left: %q, %v", left, err)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweep removes what containerd leaves behind when it is killed and never removes later: directories of temporary mounts, bundles
-// that it renamed to delete them and, after a boot, work directories of bundles that no longer exist. No engine may be running
-// and no file system may be mounted there.
+// sweep removes what an engine leaves behind when it is killed and never removes later: directories of temporary mounts, bundles
+// that containerd renamed to delete them, sockets of terminals and, after a boot, work directories of bundles that no longer exist. No
+// engine may be running and no file system may be mounted there.
 func sweep(root, state string) error {
 	var errs []error
 	mounts, err := filepath.Glob(filepath.Join(root, "tmpmounts", "containerd-mount*"))
@@ -33,6 +33,11 @@ func sweep(root, state string) error {
 			errs = append(errs, err)
 			continue
 		}
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	terminals, err := filepath.Glob(filepath.Join(MonitorDir(state), terminalPrefix+"*"))
+	errs = append(errs, err)
+	for _, dir := range terminals {
 		errs = append(errs, os.RemoveAll(dir))
 	}
 	errs = append(errs, sweepWork(root, state))

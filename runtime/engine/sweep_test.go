@@ -15,10 +15,12 @@ func TestSweep(t *testing.T) {
 		filepath.Join(sandboxes, ".renamed"), filepath.Join(state, "unresponsive", "s", Namespace, ".renamed"),
 		filepath.Join(root, "tmpmounts", "containerd-mount1"), filepath.Join(tasks, ".renamed"), filepath.Join(work, "lost"),
 		filepath.Join(root, "io.containerd.sandbox.controller.v1.shim", Namespace, "lost"),
+		filepath.Join(state, "monitor", "pty1"), filepath.Join(state, "monitor", "pty1", "pty.sock"),
 	}
 	kept := []string{
 		filepath.Join(root, "tmpmounts", "containerd-mount2", "full"), filepath.Join(tasks, "bundle", "rootfs"),
-		filepath.Join(work, "bundle"), filepath.Join(sandboxes, "bundle"), filepath.Join(tasks, ".mounted", "rootfs", "bin"),
+		filepath.Join(state, "monitor", "containers"), filepath.Join(work, "bundle"),
+		filepath.Join(sandboxes, "bundle"), filepath.Join(tasks, ".mounted", "rootfs", "bin"),
 	}
 	for _, dir := range append(append([]string{filepath.Join(tasks, ".renamed", "rootfs")}, gone...), kept...) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -19,6 +19,8 @@ const (
 	frameDocument = "document.querySelector('iframe').contentDocument"
 	screen        = frameDocument + ".querySelector('.xterm-rows').innerText"
 	sessionState  = frameDocument + ".getElementById('state').innerText"
+	// asksToLeave holds if the browser asks before it closes the page, which keys such as Ctrl-W do.
+	asksToLeave = "!" + frameDocument + ".defaultView.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
 	// terminalOpener is the button that opens and closes the terminal.
 	terminalOpener = "document.querySelector('[aria-labelledby=terminal] button.quiet')"
 )
@@ -95,6 +97,7 @@ func TestPageTerminal(t *testing.T) {
 	open("web")
 	p.Await(sessionState + " === 'Shell in container app'")
 	p.Await("document.querySelector('[aria-labelledby=terminal] code').innerText === 'podstead exec -it web -c app -- sh'")
+	p.Await(asksToLeave)
 
 	f.typeIn(p)
 	f.floods(t, p)
@@ -127,6 +130,12 @@ func TestPageTerminal(t *testing.T) {
 			t.Errorf("the page has requested %s", request)
 		}
 	}
+
+	// Without the key, podstead ui refuses the connection: no shell is killed.
+	p.Await("(window.stored = Object.entries(localStorage)).length > 0")
+	p.Await("(localStorage.clear(), document.getElementById('again').click(), true)")
+	p.Await("document.getElementById('state').innerText === 'Cannot connect to podstead ui.'")
+	p.Await("(window.stored.forEach(([name, value]) => localStorage.setItem(name, value)), localStorage.length > 0)")
 
 	// A page that is closed ends its session with all processes.
 	open("web")
@@ -190,6 +199,10 @@ func (f *fixture) floods(t *testing.T, p *browser.Page) {
 	control(p, "c")
 	f.command(p, "clear; echo $((40+2))")
 	f.awaitScreen(p, `(?m)^42$`)
+	// Accents without end are no endless cell, but fill lines. A sequence cannot scroll without end.
+	f.command(p, `clear; printf a; yes $(printf '\314\201') | head -n 20000 | tr -d '\n'; printf '\033[2147483647S\nall''s\n'`)
+	f.awaitScreen(p, `(?m)^alls$`)
+	p.Await("[..." + frameDocument + ".querySelectorAll('.xterm-rows > div')].filter((e) => e.innerText.includes('\u0301')).length > 3")
 	paste := func(size int) {
 		p.Await(fmt.Sprintf(`(([area], data) => { data.setData("text/plain", "0123456789abcde\n".repeat(%d / 16)); `+
 			`area.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true })); return true; })`+
@@ -221,6 +234,7 @@ func (f *fixture) sessionEnds(p *browser.Page) {
 	p.Await(sessionState + " === 'Shell in container app'")
 	f.command(p, "exit 3")
 	p.Await(sessionState + " === 'The shell has exited with code 3.'")
+	p.Await("!(" + asksToLeave + ")")
 	again()
 	f.command(p, "exit")
 	p.Await(sessionState + " === 'The shell has exited with code 0.'")

@@ -56,8 +56,11 @@ func SkippedNotice(pod, container string, s api.Skipped) string {
 
 // SearchStoppedNotice reports that the search in a container has reached a bound, and where, in the time zone.
 func SearchStoppedNotice(pod string, s api.SearchStopped, zone *time.Location) string {
-	return fmt.Sprintf("%s/%s: the search stopped after %s (%.0fs), lines from %s on are not searched",
-		pod, s.Container, view.Size(s.Bytes), s.Seconds, s.From.In(zone).Format(time.RFC3339))
+	rest := "the lines after it are not searched, their times are not later than that of the first line"
+	if !s.From.IsZero() {
+		rest = "lines from " + s.From.In(zone).Format(time.RFC3339) + " on are not searched"
+	}
+	return fmt.Sprintf("%s/%s: the search stopped after %s (%.0fs), %s", pod, s.Container, view.Size(s.Bytes), s.Seconds, rest)
 }
 
 // WriteLine writes a line of a log as its container wrote it, to the stream to which it did.

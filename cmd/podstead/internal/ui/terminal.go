@@ -18,7 +18,7 @@ import (
 
 // terminalFiles are the page in the frame of a terminal, and xterm.js, which tools/xterm writes.
 //
-//go:embed terminal/index.html terminal/style.css terminal/terminal.js terminal/LICENSE terminal/*.gz
+//go:embed terminal/index.html terminal/style.css terminal/bounds.js terminal/terminal.js terminal/LICENSE terminal/*.gz
 var terminalFiles embed.FS
 
 const (
@@ -83,6 +83,11 @@ func (s *Server) terminal(w http.ResponseWriter, r *http.Request) {
 	}()
 	status := api.SessionStatus(s.runShell(ctx, name, o))
 	status.Message = plain.Text(status.Message)
+	if status.Details != nil {
+		for i := range status.Details.Causes {
+			status.Details.Causes[i].Message = plain.Text(status.Details.Causes[i].Message)
+		}
+	}
 	_ = conn.Finish(status) //nolint:contextcheck // a connection has its own timeouts; a browser that is lost gets no status
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -134,11 +136,20 @@ func TestTerminalErrors(t *testing.T) {
 	if code, err := ended(t, noShell); code != 127 || err == nil || err.Error() != `no sh\u202e` {
 		t.Errorf("without a shell: exit code %d, %v", code, err)
 	}
+	refused := s.dial(t)
+	full := &api.Error{Status: http.StatusServiceUnavailable, Message: "disk\u202e full", Hint: "delete\x1b[2J files"}
+	if err := (<-d.conns).Finish(api.SessionStatus(0, full)); err != nil {
+		t.Error(err)
+	}
+	_, err := ended(t, refused)
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Message != `disk\u202e full` || e.Hint != `delete\x1b[2J files` {
+		t.Errorf("an error with a hint: %+v", err)
+	}
 	for range maxTerminals {
 		s.dial(t)
 		<-d.conns
 	}
-	_, err := ended(t, s.dial(t))
+	_, err = ended(t, s.dial(t))
 	if e, ok := errors.AsType[*api.Error](err); !ok || e.Reason != api.ReasonTooManySessions {
 		t.Errorf("terminal %d: %v", maxTerminals+1, err)
 	}
@@ -275,7 +286,8 @@ func TestTerminalFiles(t *testing.T) {
 	page := rules(policy)
 	for path, kind := range map[string]string{
 		"/terminal/": "text/html; charset=utf-8", "/terminal/terminal.js": "text/javascript; charset=utf-8",
-		"/terminal/style.css": "text/css; charset=utf-8", "/terminal/LICENSE": "text/plain; charset=utf-8",
+		"/terminal/bounds.js": "text/javascript; charset=utf-8", "/terminal/style.css": "text/css; charset=utf-8",
+		"/terminal/LICENSE":   "text/plain; charset=utf-8",
 		"/terminal/xterm.mjs": "text/javascript", "/terminal/addon-fit.mjs": "text/javascript", "/terminal/xterm.css": "text/css",
 	} {
 		code, header, body := s.do(s.request(http.MethodGet, path, ""))
@@ -312,6 +324,45 @@ func TestTerminalFiles(t *testing.T) {
 	page["frame-src"] = "'self'"
 	if diff := cmp.Diff(page, rules(header.Get("Content-Security-Policy"))); diff != "" {
 		t.Errorf("the policy with actions (-want +got):\n%s", diff)
+	}
+}
+
+// TestTerminalBounds runs testdata/bounds.mjs, which checks what xterm.js makes of output that would take memory or time without end.
+func TestTerminalBounds(t *testing.T) {
+	t.Parallel()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("requires node; TestPageTerminal checks a part of it in a browser")
+	}
+	dir := t.TempDir()
+	for name, of := range map[string]string{"bounds.mjs": "bounds.js", "xterm.mjs": "xterm.mjs.gz"} {
+		f, err := terminalFiles.Open("terminal/" + of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		r := io.Reader(f)
+		if strings.HasSuffix(of, ".gz") {
+			if r, err = gzip.NewReader(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text, err := io.ReadAll(r)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	test, err := filepath.Abs("testdata/bounds.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, node, test, dir).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

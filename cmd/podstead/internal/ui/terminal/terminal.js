@@ -3,6 +3,7 @@
 
 import { keyProtocol } from "/api.js";
 import { FitAddon } from "/terminal/addon-fit.mjs";
+import { bound } from "/terminal/bounds.js";
 import { Terminal } from "/terminal/xterm.mjs";
 
 const stdin = 0,
@@ -29,6 +30,7 @@ const terminal = new Terminal({
   cursorBlink: false,
   fontFamily: 'ui-monospace, "SF Mono", "Cascadia Mono", "DejaVu Sans Mono", monospace',
   fontSize: 13,
+  logLevel: "off", // errors in what the container writes are none of the page
   minimumContrastRatio: 4.5,
   screenReaderMode: true,
   scrollback: 5000,
@@ -43,6 +45,10 @@ function leave() {
   window.frameElement?.dispatchEvent(new Event("leave"));
 }
 
+// askToLeave makes the browser ask before the page is closed. Browsers keep some keys of shells for themselves, such as Ctrl-W.
+const askToLeave = (event) => event.preventDefault();
+
+bound(terminal);
 terminal.loadAddon(fit);
 terminal.open(screen);
 terminal.textarea.setAttribute("aria-describedby", "keys");
@@ -88,6 +94,7 @@ function open() {
   let permitted = room, // bytes of input
     waiting = new Uint8Array(), // input that is not permitted yet
     shown = 0, // bytes of output that were not permitted again
+    opened = false, // a shell may have been started
     result = "";
 
   function flush() {
@@ -139,13 +146,17 @@ function open() {
     receive[bytes[0]]?.(bytes.subarray(1));
   };
   socket.onopen = () => {
+    opened = true;
+    addEventListener("beforeunload", askToLeave);
     state.textContent = `Shell in container ${container}`;
     session.resize({ Width: terminal.cols, Height: terminal.rows }); // it may have changed since the request
   };
   socket.onclose = () => {
     session = null;
+    removeEventListener("beforeunload", askToLeave);
     terminal.options.disableStdin = true;
-    state.textContent = result || "The connection was lost. The shell and its processes are killed.";
+    const lost = opened ? "The connection was lost. The shell and its processes are killed." : "Cannot connect to podstead ui.";
+    state.textContent = result || lost;
     again.hidden = false;
     if (document.hasFocus()) again.focus();
   };
