@@ -205,6 +205,9 @@ func (r *Runtime) ReadStats(ctx context.Context, targets []stats.Target) []stats
 // OCIRuntime is the OCI runtime of new containers, which does not change.
 func (r *Runtime) OCIRuntime() ociruntime.Choice { return r.ociRuntime }
 
+// Values are the config maps and secrets of the host.
+func (r *Runtime) Values() configsource.Source { return r.config }
+
 // CheckEngine returns nil if the container engine can read its records. It may hang with the disk.
 func (r *Runtime) CheckEngine(ctx context.Context) error {
 	_, err := r.client.NamespaceService().List(engine.Context(ctx))

@@ -66,9 +66,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	}
 	r := &Runtime{
 		opts: o, dirs: o.dirs(), log: o.Logger, host: host, bootID: bootID, cgroups: cgroups,
-		config: configsource.Source{
-			Dir: o.ConfigDir, Credentials: o.CredentialsDir, Decrypted: &configsource.Decrypted{},
-		},
+		config: configsource.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir, Decrypted: configsource.NewDecrypted()},
 		engine: e, client: e.Client(), index: sandbox.NewIndex(), monitorReports: reports,
 	}
 	if err := r.compose(engine.Context(ctx)); err != nil {

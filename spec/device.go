@@ -3,6 +3,7 @@ package spec
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -13,7 +14,7 @@ type Device struct {
 	Path string `json:"path"`
 	// Absolute path in the container, in `/dev`, unique in the container. Default: `path`.
 	ContainerPath string `json:"containerPath,omitempty"`
-	// What the container may do: `r` to read, `w` to write, `m` to create nodes of the device. Default: `rwm`.
+	// `r` to read, `w` to write. `m`, to create nodes, is allowed for all devices of the host. Default: `rwm`.
 	Permissions string `json:"permissions,omitempty"`
 	// Start the container without the device if it does not exist. Default: false: the container waits for it.
 	Optional bool `json:"optional,omitempty"`
@@ -84,7 +85,7 @@ func (v *validator) devices(c *Container) {
 		case paths.seen(at):
 			v.duplicate(field, *field)
 		default:
-			v.outsideKernel(field)
+			v.besideRuntime(field, at)
 			v.besideMounts(c, field, at)
 		}
 	}
@@ -107,6 +108,14 @@ func (v *validator) permissions(field *string) {
 			return
 		}
 		seen += string(c)
+	}
+}
+
+// besideRuntime reports a device at or below a path that the OCI runtime sets up.
+func (v *validator) besideRuntime(field *string, at string) {
+	own := append([]string{"/dev/shm"}, runtimeDevices...)
+	if i := slices.IndexFunc(own, func(of string) bool { return atOrBelow(at, of) }); i >= 0 {
+		v.bad(field, "Forbidden: %s is set up by the OCI runtime", own[i])
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // Relocate returns the text of a pod file with every path that is relative to
-// the directory of the file (imageArchives, envFile, hostPath) replaced by the
+// the directory of the file (imageArchives, envFile, credentialFile, hostPath) replaced by the
 // absolute path, so that the text defines the same pod in another directory.
 // metadata.generateName is replaced by metadata.name with a generated name, so
 // that the text defines the same pod each time. Everything else is unchanged,

@@ -159,8 +159,9 @@ type Container struct {
 	// `rtprio` and `nice` above 0.
 	Ulimits []Ulimit `json:"ulimits,omitempty"`
 	// Run the command as a child of a small program that reaps orphaned processes and forwards signals to the command. It exits with the
-	// exit code of the command, 128 and the number of the signal that ended the command, 127 if there is no such command, or 126 if the
-	// command cannot be executed. Default: false.
+	// exit code of the command, with the sum of 128 and the number of the signal that ended the command, with 127 if there is no such
+	// command, 126 if the command cannot be executed, or 125 if the program itself fails. Its threads, about ten, count for `pidsLimit`.
+	// Default: false.
 	Init bool `json:"init,omitempty"`
 	// Mounts, as a list or as a table `volumeMounts.VOLUME = "/path"`.
 	VolumeMounts []VolumeMount `json:"volumeMounts,omitempty"`

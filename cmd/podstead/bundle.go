@@ -230,7 +230,7 @@ func withoutHost(path, absolute, text string, pod *spec.Pod) (r readPod, carried
 	relocated, err := spec.Relocate(absolute, carried)
 	if err != nil || string(relocated) != string(carried) {
 		return r, nil, errors.Join(fmt.Errorf("%s: a bundle cannot carry generateName, nor paths that are relative to the file "+
-			"(hostPath, envFile)", path), err)
+			"(hostPath, envFile, credentialFile)", path), err)
 	}
 	// The pod with absolute paths of its archives.
 	full, _ := spec.Accept(absolute, []byte(text))

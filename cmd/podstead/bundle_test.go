@@ -123,7 +123,12 @@ func TestBundleArguments(t *testing.T) {
 	h.fails(t, "bundle create $DIR/web.toml -o $DIR/a --pull Always", statusUsage, `--pull "Always": must be IfNotPresent or Never`)
 	h.fails(t, "bundle create $DIR/web.toml -o $DIR/a --pull Never", statusFailed, `image "localhost/shop:1" is not present for platform`)
 	h.fails(t, "bundle create $DIR/generated.yaml -o $DIR/a", statusUsage, "a bundle cannot carry generateName")
-	h.fails(t, "bundle create $DIR/relative.toml -o $DIR/a", statusUsage, "paths that are relative to the file")
+	h.write(t, "sealed.toml", shopPod+"[[secrets]]\nname = \"s\"\ncredentialFile = \"s.cred\"\n")
+	h.write(t, "s.cred", "sealed")
+	for _, file := range []string{"relative", "sealed"} {
+		h.fails(t, "bundle create $DIR/"+file+".toml -o $DIR/a", statusUsage,
+			"paths that are relative to the file (hostPath, envFile, credentialFile)")
+	}
 }
 
 // TestBundleRefusesDataLink: what is written beside the link would not be read.

@@ -15,6 +15,7 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/server"
+	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/stats"
@@ -29,6 +30,7 @@ type fakeEngine struct {
 	server.ContainerFiles // not possible in memory
 	server.VolumeFiles    // as well
 	server.PodPorts
+	values configsource.Source
 }
 
 func (fakeEngine) Close() error { return nil }
@@ -41,6 +43,9 @@ func (fakeEngine) Stats(_ context.Context, targets []stats.Target) []stats.Pod {
 // OCIRuntime returns nothing: there is no OCI runtime.
 func (fakeEngine) OCIRuntime() ociruntime.Choice { return ociruntime.Choice{} }
 
+// Values are those of the configuration.
+func (e fakeEngine) Values() configsource.Source { return e.values }
+
 func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // as under nohup: child processes would inherit it, and scripts send SIGINT to them
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
@@ -49,7 +54,8 @@ func TestMain(m *testing.M) {
 		"deaf": deaf,
 		"podstead": func() {
 			start := func(_ context.Context, c *config.Config, _ logger) (daemon.Runtime, error) {
-				return fakeEngine{Runtime: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir})}, nil
+				values := configsource.Source{Dir: c.ConfigDir, Decrypted: configsource.NewDecrypted()}
+				return fakeEngine{Runtime: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir}), values: values}, nil
 			}
 			a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, start: start}
 			os.Exit(a.run(context.Background(), os.Args[1:]))

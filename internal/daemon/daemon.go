@@ -82,6 +82,8 @@ type Runtime interface {
 	Stats(ctx context.Context, targets []stats.Target) []stats.Pod
 	// Damaged returns the files of the engine that were damaged when it started, if containers were killed because of that.
 	Damaged(ctx context.Context) []lifecycle.Damage
+	// Values returns the config maps and secrets of the host. What it has decrypted is kept for all callers.
+	Values() configsource.Source
 	// OCIRuntime returns the OCI runtime that was selected when the engine started.
 	OCIRuntime() ociruntime.Choice
 	// Close stops the engine. Containers keep running.
@@ -172,7 +174,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{
 		MaxReplicas: int(o.Config.Pods.MaxReplicas),
 		Events:      s.Events(), Log: o.Log, Histories: podfiles.NewHistoryDir(filepath.Join(o.Config.StateDir, "generations")),
-		Values: o.values(), Images: rt, Scheduled: o.hadSchedules(),
+		Values: rt.Values(), Images: rt, Scheduled: o.hadSchedules(),
 	})
 	unfollow := follow(ctx, files)
 	schedules := o.newSchedules(s, files)
@@ -218,11 +220,6 @@ func (o *Options) sweep(ctx context.Context) {
 	if err := errors.Join(errs...); err != nil {
 		o.Log.LogAttrs(ctx, slog.LevelWarn, "cannot remove temporary files", slog.Any("error", err))
 	}
-}
-
-// values are the config maps and secrets of the host.
-func (o *Options) values() configsource.Source {
-	return configsource.Source{Dir: o.Config.ConfigDir, Credentials: os.Getenv("CREDENTIALS_DIRECTORY")}
 }
 
 // inBackground runs a function. The returned function ends its context and waits for it.

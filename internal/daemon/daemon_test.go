@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/server"
+	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/runtime/ociruntime"
@@ -34,6 +35,7 @@ type host struct {
 	// networkRemovals counts the calls of RemoveNetwork.
 	networkRemovals atomic.Int32
 	client          *client.Client
+	values          configsource.Source
 	// onReady is called when a daemon accepts requests, before it can become idle; nil: no call.
 	onReady func()
 }
@@ -61,6 +63,9 @@ func (e *lockedEngine) RemoveNetwork(context.Context) error {
 func (*lockedEngine) Stats(_ context.Context, targets []stats.Target) []stats.Pod {
 	return make([]stats.Pod, len(targets))
 }
+
+// Values are those of the host.
+func (e *lockedEngine) Values() configsource.Source { return e.host.values }
 
 // OCIRuntime returns nothing: there is no OCI runtime.
 func (*lockedEngine) OCIRuntime() ociruntime.Choice { return ociruntime.Choice{} }

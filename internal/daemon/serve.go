@@ -71,7 +71,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 		Supervisor: s, Files: of.files, Schedules: of.schedules, LogDir: o.Config.LogDir,
 		MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version,
 		Log: o.Log, HostIPs: hostIPs,
-		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, VolumeFiles: rt, Ports: rt, Stats: podStats{rt},
+		Secrets: rt.Values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, VolumeFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string, shutdown bool) {
 			if shutdown {
 				o.shutdown.Store(true)

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"unsafe"
@@ -189,8 +190,11 @@ func devicesOf(pod *spec.Pod) iter.Seq2[string, *spec.Device] {
 	}
 }
 
-// deviceAccess requires access to a device that exists, at a path that other users cannot change: the daemon opens it as root, at every
-// start of the container. A directory of devices gives access to those that are plugged in later.
+// notOfHost are directories of /dev with files of processes: of the daemon's, or that any user can create.
+var notOfHost = regexp.MustCompile(`^/dev/(fd|mqueue|pts|shm|std(in|out|err))(/|$)`)
+
+// deviceAccess requires access to a character device that exists. The daemon opens its path as root, at every start of the container: what
+// is at the path then is that of the host, but can be another device. A directory gives access to devices that are plugged in later.
 func deviceAccess(d *spec.Device) error {
 	real, err := filepath.EvalSymlinks(d.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,7 +204,7 @@ func deviceAccess(d *spec.Device) error {
 		return err
 	}
 	for _, path := range []string{filepath.Clean(d.Path), real} {
-		if !strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/dev/shm/") || strings.HasPrefix(path, "/dev/mqueue/") {
+		if !strings.HasPrefix(path, "/dev/") || notOfHost.MatchString(path) {
 			return fmt.Errorf("%w: only root can use devices outside of /dev", fs.ErrPermission)
 		}
 	}
@@ -210,6 +214,9 @@ func deviceAccess(d *spec.Device) error {
 	}
 	if info.IsDir() {
 		return fmt.Errorf("%w: only root can use a directory of devices", fs.ErrPermission)
+	}
+	if info.Mode()&fs.ModeCharDevice == 0 { // their names follow the content of the medium, and one gives all of its data
+		return fmt.Errorf("%w: only root can use block devices", fs.ErrPermission)
 	}
 	mode := uint32(unix.R_OK | unix.W_OK)
 	if !strings.Contains(d.Access(), "w") {

@@ -2,6 +2,7 @@ package configsource
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,65 +23,127 @@ const creds = "systemd-creds"
 // shorten it.
 var decryptTimeout = 8 * time.Second
 
-// decryptedAge is how long a decrypted credential is kept. Volumes are compared with their sources more often.
-const decryptedAge = time.Minute
+const (
+	// decryptedAge is how long a decrypted credential is kept. Volumes are compared with their sources more often.
+	decryptedAge = time.Minute
+	// failureAge is how long a failure is kept, so that many requests for a credential that cannot be decrypted start few programs.
+	failureAge = 5 * time.Second
+	// maxDecryptions is how many programs run at the same time. A TPM executes one command at a time.
+	maxDecryptions = 4
+	// queueTimeout is for the programs that started before.
+	queueTimeout = 30 * time.Second
+)
 
 // Decrypted decrypts credentials, and keeps their values in memory for a short time, because a TPM is slow. A file with another content is
-// decrypted at once. Its methods are safe for concurrent use. The nil value keeps nothing.
+// decrypted at once. Calls for the same credential share one program. Its methods are safe for concurrent use. The nil value keeps nothing
+// and shares nothing.
 type Decrypted struct {
-	mu     sync.Mutex
-	values []decrypted
+	decrypt func(name string, encrypted []byte) ([]byte, error)
+	slots   chan struct{} // has an element for each program that runs
+
+	mu   sync.Mutex
+	kept map[credential]*decryption
 }
 
-// decrypted is the value of an encrypted credential.
-type decrypted struct {
-	name             string
-	encrypted, value []byte
-	until            time.Time
+// NewDecrypted returns a Decrypted without values.
+func NewDecrypted() *Decrypted {
+	return &Decrypted{decrypt: decrypt, slots: make(chan struct{}, maxDecryptions), kept: map[credential]*decryption{}}
 }
 
-// secret returns the value of a secret with an encrypted credential, whose only key is the name of the credential.
+// credential identifies an encrypted credential.
+type credential struct {
+	name      string
+	encrypted [sha256.Size]byte // the hash of the content
+}
+
+// decryption is the decryption of a credential. The result is set when done is closed.
+type decryption struct {
+	done  chan struct{}
+	value []byte
+	err   error
+}
+
+// secret returns the value of a secret with an encrypted credential, whose only key is the name of the credential. It returns after
+// [Timeout] for the file, queueTimeout and another Timeout.
 func (d *Decrypted) secret(s *spec.Secret) (map[string][]byte, error) {
 	name, file := s.CredentialName(), s.CredentialFile
-	encrypted, err := read(file, 0o777, maxBytes) // every user may read what is encrypted
+	encrypted, err := WithTimeout("secret", s.Name, func() ([]byte, error) {
+		encrypted, err := read(file, 0o777, maxBytes) // every user may read what is encrypted
+		if err != nil {
+			return nil, fmt.Errorf("secret %q: read credential: %w", s.Name, err)
+		}
+		return encrypted, nil
+	})
 	if err != nil {
-		return nil, fmt.Errorf("secret %q: read credential: %w", s.Name, err)
+		return nil, err
 	}
-	if value := d.find(name, encrypted); value != nil {
-		return map[string][]byte{name: value}, nil
-	}
-	value, err := decrypt(name, encrypted)
+	value, err := d.value(name, encrypted)
 	if err != nil {
 		return nil, fmt.Errorf("secret %q: decrypt credential %s: %w", s.Name, file, err)
 	}
-	d.keep(name, encrypted, value)
 	return map[string][]byte{name: value}, nil
 }
 
-// find returns a kept value, or nil.
-func (d *Decrypted) find(name string, encrypted []byte) []byte {
+// value returns the value of an encrypted credential with this name.
+func (d *Decrypted) value(name string, encrypted []byte) ([]byte, error) {
 	if d == nil {
-		return nil
+		return answer(func() ([]byte, error) { return decrypt(name, encrypted) })
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := time.Now()
-	d.values = slices.DeleteFunc(d.values, func(v decrypted) bool { return !now.Before(v.until) })
-	for _, v := range d.values {
-		if v.name == name && bytes.Equal(v.encrypted, encrypted) {
-			return v.value
-		}
-	}
-	return nil
+	running := d.start(name, encrypted)
+	<-running.done
+	return running.value, running.err
 }
 
-func (d *Decrypted) keep(name string, encrypted, value []byte) {
-	if d == nil {
-		return
-	}
+// start returns the decryption of a credential that is kept or in progress, or starts one.
+func (d *Decrypted) start(name string, encrypted []byte) *decryption {
+	id := credential{name, sha256.Sum256(encrypted)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.values = append(d.values, decrypted{name, encrypted, value, time.Now().Add(decryptedAge)})
+	if known := d.kept[id]; known != nil {
+		return known
+	}
+	started := &decryption{done: make(chan struct{})}
+	d.kept[id] = started
+	go func() { // also for the calls that come later
+		started.value, started.err = d.inTurn(name, encrypted)
+		close(started.done)
+		age := decryptedAge
+		if started.err != nil {
+			age = failureAge
+		}
+		timer := time.NewTimer(age)
+		<-timer.C
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.kept, id)
+	}()
+	return started
+}
+
+// inTurn decrypts a credential when fewer than maxDecryptions programs run. A program that is stuck in the kernel keeps its slot.
+func (d *Decrypted) inTurn(name string, encrypted []byte) ([]byte, error) {
+	timeout := time.NewTimer(queueTimeout)
+	defer timeout.Stop()
+	select {
+	case d.slots <- struct{}{}:
+	case <-timeout.C:
+		return nil, fmt.Errorf("other programs %s run for %v", creds, queueTimeout)
+	}
+	return answer(func() ([]byte, error) {
+		defer func() { <-d.slots }()
+		return d.decrypt(name, encrypted)
+	})
+}
+
+// answer returns the result of a decryption, or an error after [Timeout]: the program cannot be killed while it is stuck in the kernel.
+func answer(decrypt func() ([]byte, error)) ([]byte, error) {
+	timeout := time.NewTimer(Timeout)
+	defer timeout.Stop()
+	value, answered, err := await(timeout.C, decrypt)
+	if !answered {
+		return nil, fmt.Errorf("%s does not answer within %v, and cannot be killed", creds, Timeout)
+	}
+	return value, err
 }
 
 // decrypt returns the value of an encrypted credential with this name. The value only passes through pipes.

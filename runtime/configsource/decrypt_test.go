@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -37,7 +39,7 @@ func sealed(t *testing.T, text string) (*spec.Pod, string) {
 func TestDecrypt(t *testing.T) {
 	dir := fakeCreds(t, `echo "$@" >> calls; tr a-z A-Z`)
 	pod, file := sealed(t, "hunter")
-	source := Source{Decrypted: &Decrypted{}}
+	source := Source{Decrypted: NewDecrypted()}
 	for i, test := range []struct{ content, want string }{{"hunter", "HUNTER"}, {"hunter", "HUNTER"}, {"other", "OTHER"}} {
 		if err := os.WriteFile(file, []byte(test.content), 0o600); err != nil {
 			t.Fatal(err)
@@ -55,6 +57,130 @@ func TestDecrypt(t *testing.T) {
 	if got, err := (Source{}).Secret(pod, "db"); err != nil || string(got["db.cred"]) != "OTHER" {
 		t.Errorf("without a name: %q, %v", got, err)
 	}
+}
+
+// TestDecryptionsAreShared: calls for the same credential wait for one decryption. Its value is kept for a while, and then removed from
+// memory without another call.
+func TestDecryptionsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := errors.New("failed")
+		decryptions := 0
+		d := NewDecrypted()
+		d.decrypt = func(name string, _ []byte) ([]byte, error) {
+			d.mu.Lock()
+			decryptions++
+			d.mu.Unlock()
+			time.Sleep(time.Second)
+			if name == "bad" {
+				return nil, failed
+			}
+			return []byte("value"), nil
+		}
+		results := func() int {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return len(d.kept)
+		}
+		for _, test := range []struct {
+			name string
+			want error
+			age  time.Duration
+		}{{"password", nil, decryptedAge}, {"bad", failed, failureAge}} {
+			decryptions = 0
+			var calls sync.WaitGroup
+			call := func() {
+				value, err := d.value(test.name, []byte("sealed"))
+				if !errors.Is(err, test.want) || err == nil && string(value) != "value" {
+					t.Errorf("%s: %q, %v", test.name, value, err)
+				}
+			}
+			for range 10 {
+				calls.Go(call)
+			}
+			calls.Wait()
+			time.Sleep(test.age - time.Millisecond)
+			call()
+			if n := results(); decryptions != 1 || n != 1 {
+				t.Errorf("%s: %d decryptions, %d results in memory", test.name, decryptions, n)
+			}
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			if results() != 0 {
+				t.Errorf("%s: the result is in memory after %v", test.name, test.age)
+			}
+			call()
+			if decryptions != 2 {
+				t.Errorf("%s: %d decryptions, want a second one after %v", test.name, decryptions, test.age)
+			}
+			time.Sleep(test.age)
+			synctest.Wait()
+		}
+	})
+}
+
+// TestDecryptionsWaitInTurn: a bounded number of programs runs, and waiting for them takes nothing of the timeout of one. A program that
+// cannot be killed keeps its slot, and blocks no caller forever.
+func TestDecryptionsWaitInTurn(t *testing.T) {
+	decryptAll := func(d *Decrypted, number int) (errs []error) {
+		var mu sync.Mutex
+		var calls sync.WaitGroup
+		for i := range number {
+			calls.Go(func() {
+				_, err := d.value("password", []byte{byte(i)})
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			})
+		}
+		synctest.Wait()
+		if len(d.slots) != maxDecryptions {
+			t.Errorf("%d programs run, want %d", len(d.slots), maxDecryptions)
+		}
+		calls.Wait()
+		return errs
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := NewDecrypted()
+		d.decrypt = func(string, []byte) ([]byte, error) {
+			time.Sleep(decryptTimeout)
+			return nil, nil
+		}
+		start := time.Now()
+		if err := errors.Join(decryptAll(d, 3*maxDecryptions)...); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 3*decryptTimeout {
+			t.Errorf("three rounds took %v", took)
+		}
+		time.Sleep(decryptedAge)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		d := NewDecrypted()
+		stuck := make(chan struct{})
+		d.decrypt = func(string, []byte) ([]byte, error) {
+			<-stuck
+			return nil, nil
+		}
+		errs := decryptAll(d, maxDecryptions+1)
+		for i, err := range errs {
+			want := "systemd-creds does not answer within 10s, and cannot be killed"
+			if i == maxDecryptions { // it was in the queue, and returns last
+				want = "other programs systemd-creds run for 30s"
+			}
+			if err == nil || err.Error() != want {
+				t.Errorf("call %d: %v, want %s", i, err, want)
+			}
+		}
+		if len(d.slots) != maxDecryptions {
+			t.Errorf("%d slots are used by %d programs", len(d.slots), maxDecryptions)
+		}
+		close(stuck)
+		synctest.Wait()
+		if len(d.slots) != 0 {
+			t.Errorf("%d slots are used after all programs exited", len(d.slots))
+		}
+		time.Sleep(failureAge)
+	})
 }
 
 func TestDecryptFails(t *testing.T) {

@@ -5,7 +5,7 @@
 // Files of secrets must not be accessible by other users, except those with nothing but certificates, which are public.
 // Directories and credentials are read on every call. There is no cache but that of decrypted credentials, see [Decrypted].
 //
-// Reads have a timeout, see [WithTimeout]. Errors contain names of files and keys, but never a value.
+// Reads and decryptions have a timeout, see [WithTimeout] and [Decrypted]. Errors contain names of files and keys, but never a value.
 package configsource
 
 import (
@@ -33,7 +33,7 @@ type Source struct {
 	Dir string
 	// Credentials is the directory of systemd credentials, $CREDENTIALS_DIRECTORY; empty: none.
 	Credentials string
-	// Decrypted keeps decrypted credentials; nil: each call decrypts.
+	// Decrypted decrypts credentials; nil: each call starts a program.
 	Decrypted *Decrypted
 }
 
@@ -68,7 +68,7 @@ func (s Source) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
 	case i < 0:
 		return WithTimeout("secret", name, func() (map[string][]byte, error) { return s.dir("secret", name, 0o700) })
 	case pod.Secrets[i].CredentialFile != "":
-		return WithTimeout("secret", name, func() (map[string][]byte, error) { return s.Decrypted.secret(&pod.Secrets[i]) })
+		return s.Decrypted.secret(&pod.Secrets[i])
 	case pod.Secrets[i].Credential != "":
 		return WithTimeout("secret", name, func() (map[string][]byte, error) { return s.credential(name, pod.Secrets[i].Credential) })
 	case pod.Secrets[i].Lost():

@@ -18,10 +18,6 @@ var reads = make(chan struct{}, 64)
 
 // WithTimeout returns the result of read, or an error with kind and name after [Timeout]. It does not stop read.
 func WithTimeout[T any](kind, name string, read func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
 	var none T
 	timeout := time.NewTimer(Timeout)
 	defer timeout.Stop()
@@ -30,16 +26,31 @@ func WithTimeout[T any](kind, name string, read func() (T, error)) (T, error) {
 	case <-timeout.C:
 		return none, fmt.Errorf("%s %q: too many reads are in progress: %w", kind, name, errNoAnswer)
 	}
+	value, answered, err := await(timeout.C, func() (T, error) {
+		defer func() { <-reads }()
+		return read()
+	})
+	if !answered {
+		return none, fmt.Errorf("%s %q: %w within %v", kind, name, errNoAnswer, Timeout)
+	}
+	return value, err
+}
+
+// await returns the result of run, and whether it returned before the timeout. It does not stop run.
+func await[T any](timeout <-chan time.Time, run func() (T, error)) (value T, answered bool, err error) {
+	type outcome struct {
+		value T
+		err   error
+	}
 	done := make(chan outcome, 1)
 	go func() {
-		defer func() { <-reads }()
-		value, err := read()
+		value, err := run()
 		done <- outcome{value, err}
 	}()
 	select {
 	case o := <-done:
-		return o.value, o.err
-	case <-timeout.C:
-		return none, fmt.Errorf("%s %q: %w within %v", kind, name, errNoAnswer, Timeout)
+		return o.value, true, o.err
+	case <-timeout:
+		return value, false, nil
 	}
 }

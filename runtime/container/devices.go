@@ -21,13 +21,16 @@ import (
 // maxDevices is the number of device nodes of a directory. /dev/bus/usb of a large host has some hundreds.
 const maxDevices = 1024
 
+// maxDeviceEntries is the number of files of any kind in such a directory.
+const maxDeviceEntries = 16 << 10
+
 // grantedDevices returns the devices of the host that the container names. It waits for none: the failure of one that does not exist is
 // [lifecycle.ReasonDeviceMissing], and the container is created later.
 func grantedDevices(ctx context.Context, c *spec.Container) ([]oci.Device, error) {
 	var all []oci.Device
 	for i := range c.Devices {
 		d := &c.Devices[i]
-		nodes, err := deviceNodes(filepath.Clean(d.Path), d.InContainer())
+		nodes, err := deviceNodes(ctx, filepath.Clean(d.Path), d.InContainer())
 		switch {
 		case err == nil && len(nodes) == 0:
 			err = engine.Refused(ctx, lifecycle.ReasonDeviceMissing, fmt.Errorf("device %s: the directory has no device", d.Path))
@@ -50,7 +53,7 @@ func grantedDevices(ctx context.Context, c *spec.Container) ([]oci.Device, error
 
 // deviceNodes returns the device nodes at or below a path of the host, whose links it resolves, with their paths in the container. In a
 // directory, what is neither a node, a link to one, nor a directory is left out.
-func deviceNodes(path, inContainer string) ([]oci.Device, error) {
+func deviceNodes(ctx context.Context, path, inContainer string) ([]oci.Device, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, deviceError(path, err)
@@ -70,9 +73,13 @@ func deviceNodes(path, inContainer string) ([]oci.Device, error) {
 		return nil, deviceError(path, err)
 	}
 	var nodes []oci.Device
+	entries := 0
 	err = filepath.WalkDir(root, func(p string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+		if entries++; err != nil || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		if entries > maxDeviceEntries {
+			return fmt.Errorf("more than %d files", maxDeviceEntries)
 		}
 		if entry.IsDir() {
 			if p != root && slices.Contains(noDevices, entry.Name()) {
@@ -110,6 +117,9 @@ func deviceNode(path, inContainer string) (oci.Device, error) {
 	n, err := containerdoci.DeviceFromPath(real)
 	if err != nil {
 		return oci.Device{}, err
+	}
+	if n.Type != "b" && n.Type != "c" { // a FIFO
+		return oci.Device{}, containerdoci.ErrNotADevice
 	}
 	n.Path = inContainer
 	return oci.Device{LinuxDevice: *n, Source: real}, nil

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -18,6 +20,7 @@ func TestGrantedDevices(t *testing.T) {
 		os.Symlink("/dev/null", filepath.Join(dir, "null")), os.Symlink("../null", filepath.Join(dir, "tree", "twice")),
 		os.Symlink("/dev/zero", filepath.Join(dir, "tree", "pts", "0")), os.Symlink("none", filepath.Join(dir, "tree", "dangling")),
 		os.Symlink("tree", filepath.Join(dir, "link")), os.WriteFile(filepath.Join(dir, "tree", "file"), nil, 0o600),
+		unix.Mkfifo(filepath.Join(dir, "tree", "fifo"), 0o600),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -48,7 +51,7 @@ func TestGrantedDevices(t *testing.T) {
 	}
 	for path, reason := range map[string]lifecycle.Reason{
 		"none": lifecycle.ReasonDeviceMissing, "empty": lifecycle.ReasonDeviceMissing, "tree/dangling": lifecycle.ReasonDeviceMissing,
-		"tree/file": "",
+		"tree/file": "", "tree/fifo": "",
 	} {
 		_, err := granted(spec.Device{Path: path})
 		if f, _ := errors.AsType[lifecycle.Failure](err); err == nil || f.Reason != reason {

@@ -103,8 +103,15 @@ func codeOf(err error) int {
 	return exitNotExecutable
 }
 
-// fail writes an error to the output of the container.
+// fail writes the cause of an error to the output of the container, which is logged. The name of the program stays out of the log, because
+// it may be the value of a secret: command = ["$(TOKEN)"].
 func fail(code int, err error) int {
+	if lookup, is := errors.AsType[*exec.Error](err); is {
+		err = lookup.Err
+	}
+	if call, is := errors.AsType[*fs.PathError](err); is {
+		err = call.Err
+	}
 	fmt.Fprintln(os.Stderr, Name+": "+err.Error())
 	return code
 }

@@ -18,14 +18,15 @@ type Device struct {
 func addDevices(s *specs.Spec, in *Input) {
 	for i := range in.Granted {
 		d := &in.Granted[i]
-		if slices.ContainsFunc(s.Linux.Devices, func(has specs.LinuxDevice) bool { return has.Path == d.Path }) {
-			continue
-		}
-		if in.User != "" { // OCI runtimes cannot make nodes in a user namespace: they mount the node of the same path of the host
+		switch {
+		case slices.ContainsFunc(s.Linux.Devices, func(has specs.LinuxDevice) bool { return has.Path == d.Path }),
+			slices.ContainsFunc(s.Mounts, func(m specs.Mount) bool { return m.Destination == d.Path }):
+			// The path exists: another entry names the directory. Their permissions add up.
+		case in.User != "": // OCI runtimes cannot make nodes in a user namespace: they mount the node of the same path of the host
 			s.Mounts = append(s.Mounts, specs.Mount{
 				Destination: d.Path, Type: "bind", Source: d.Source, Options: []string{"bind", "rprivate", "nosuid", "noexec"},
 			})
-		} else {
+		default:
 			s.Linux.Devices = append(s.Linux.Devices, d.LinuxDevice)
 		}
 		if !Privileged(in.Container) {

@@ -115,8 +115,8 @@ func (h Host) CheckProcesses(pod *spec.Pod, pidsLimit int64) []lifecycle.Refusal
 
 // checkUlimit returns why a limit cannot be set; empty: it can.
 func (h Host) checkUlimit(u *spec.Ulimit) (message, hint string) {
-	_, hard := u.Limits()
-	want := h.value(u.Name, hard)
+	soft, hard := u.Limits()
+	want := max(h.value(u.Name, soft), h.value(u.Name, hard)) // with an unlimited hard limit, the soft one can exceed the kernel's
 	if u.Name == spec.UlimitOpenFiles && want > h.NrOpen {
 		return fmt.Sprintf("nofile %d: the kernel allows at most %d open files", want, h.NrOpen),
 			"lower the limit, or raise the sysctl fs.nr_open of the host and restart the daemon"

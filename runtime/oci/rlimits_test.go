@@ -64,6 +64,11 @@ func TestCheckProcesses(t *testing.T) {
 			"more files than the kernel has", host, ulimit("nofile", 1, new(int64(4097))), nil, 0,
 			"containers[0].ulimits[0]: nofile 4097: the kernel allows at most 4096 open files",
 		},
+		{
+			"more files than the kernel has, up to its maximum", host, ulimit("nofile", 4097, new(int64(spec.Unlimited))), nil, 0,
+			"containers[0].ulimits[0]: nofile 4097: the kernel allows at most 4096 open files",
+		},
+		{"all files of the kernel", host, ulimit("nofile", 4096, new(int64(spec.Unlimited))), nil, 0, ""},
 		{"own limit", weak, ulimit("nofile", 1024, nil), nil, 0, ""},
 		{"own unlimited", weak, ulimit("stack", spec.Unlimited, nil), nil, 0, ""},
 		{

@@ -438,7 +438,7 @@ func takeVolatileTmp(c *converter, x *scope, list []entry) {
 	}
 }
 
-// takeRunInit uses the process that a shared process namespace has: it reaps zombies, and the program is not PID 1.
+// takeRunInit adds an init process, as podman run --init does.
 func takeRunInit(c *converter, x *scope, list []entry) { x.member.Init = c.isSet(x, list) }
 
 func takePidsLimit(c *converter, x *scope, list []entry) {

@@ -63,8 +63,8 @@ type pod struct {
 	grace   spec.Seconds
 	// names has the names of volumes that several containers may mount, by what they are.
 	names map[string]string
-	// last has the last number that was added to a name of a volume, by name.
-	last map[string]int
+	// lastVolumes and lastSecrets have the last number that was added to a name of a volume or a secret, by name.
+	lastVolumes, lastSecrets map[string]int
 }
 
 // member is a container of a pod.
@@ -304,11 +304,22 @@ func (c *converter) sealed(x *scope, path string) (v spec.Volume, file string) {
 	if source == "" || podName(name) == "" {
 		return spec.Volume{}, ""
 	}
-	secret := spec.Secret{Name: podName(name), Credential: name, CredentialFile: source}
-	if !slices.ContainsFunc(x.Secrets, func(s spec.Secret) bool { return s.Name == secret.Name && s.CredentialFile == source }) {
-		x.Secrets = append(x.Secrets, secret)
+	return spec.Volume{Name: name, Secret: &spec.SecretVolume{SecretName: x.sealedSecret(name, source)}}, name
+}
+
+// sealedSecret returns the name of the secret with an encrypted credential, which it adds to the pod. Credentials with the same name are
+// different ones in units of different containers, and names that differ may be the same for Kubernetes.
+func (p *pod) sealedSecret(credential, file string) string {
+	for i := range p.Secrets {
+		if s := &p.Secrets[i]; s.Credential == credential && s.CredentialFile == file {
+			return s.Name
+		}
 	}
-	return spec.Volume{Name: name, Secret: &spec.SecretVolume{SecretName: secret.Name}}, name
+	name := numbered(p.lastSecrets, numberable(podName(credential)), func(name string) bool {
+		return slices.ContainsFunc(p.Secrets, func(s spec.Secret) bool { return s.Name == name })
+	})
+	p.Secrets = append(p.Secrets, spec.Secret{Name: name, Credential: credential, CredentialFile: file})
+	return name
 }
 
 // path returns an absolute path: a relative one is relative to the unit. A path in the directory of credentials is that of their source.
@@ -378,7 +389,8 @@ func (c *converter) makePods() {
 		case u.kind == "kube":
 			c.kube(u)
 		case u.kind == "pod", u.kind == "container" && c.home(u) == nil:
-			p := &pod{unit: u, origin: map[string]entry{}, names: map[string]string{}, last: map[string]int{}}
+			p := &pod{unit: u, origin: map[string]entry{}, names: map[string]string{}}
+			p.lastVolumes, p.lastSecrets = map[string]int{}, map[string]int{}
 			p.Name = c.nameOf(u)
 			of[u] = p
 			c.pods = append(c.pods, p)

@@ -253,6 +253,58 @@ Label=x=y
 	}
 }
 
+// TestSealedSecrets: each credential of a pod is one secret, also if two have the same name in units with other files, or names that are
+// the same for Kubernetes. A name with a number may be that of another credential.
+func TestSealedSecrets(t *testing.T) {
+	t.Parallel()
+	all, problems := pods(t, write(t, `
+-- app.pod --
+[Pod]
+-- a.container --
+[Container]
+Image=i:1
+Pod=app.pod
+Volume=%d/key:/key
+Volume=%d/KEY:/KEY
+Volume=%d/key-2:/key-2
+Volume=%d/key:/again
+[Service]
+LoadCredentialEncrypted=key:/etc/a
+LoadCredentialEncrypted=KEY:/etc/a
+LoadCredentialEncrypted=key-2:/etc/a
+-- b.container --
+[Container]
+Image=i:1
+Pod=app.pod
+Volume=%d/key:/key
+[Service]
+LoadCredentialEncrypted=key:/etc/b
+`), spec.Options{})
+	app := all["app"]
+	if app == nil {
+		t.Fatal(problems)
+	}
+	secrets := map[string]string{}
+	for _, s := range app.Secrets {
+		secrets[s.Name] = s.CredentialName() + " of " + s.CredentialFile
+	}
+	var got []string
+	for i := range app.Containers {
+		c := &app.Containers[i]
+		for _, m := range c.VolumeMounts {
+			v := app.Volumes[slices.IndexFunc(app.Volumes, func(v spec.Volume) bool { return v.Name == m.Name })]
+			got = append(got, c.Name+" "+m.MountPath+" "+m.SubPath+": "+secrets[v.Secret.SecretName])
+		}
+	}
+	want := []string{
+		"a /key key: key of /etc/a", "a /KEY KEY: KEY of /etc/a", "a /key-2 key-2: key-2 of /etc/a", "a /again key: key of /etc/a",
+		"b /key key: key of /etc/b",
+	}
+	if !cmp.Equal(got, want) || len(app.Secrets) != 4 {
+		t.Errorf("(-want +got):\n%s\n%d secrets", cmp.Diff(want, got), len(app.Secrets))
+	}
+}
+
 // TestInstance converts an instance of a template that is named on the command line only, and one that is a symbolic link.
 func TestInstance(t *testing.T) {
 	t.Parallel()

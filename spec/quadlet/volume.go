@@ -30,18 +30,14 @@ func (m *member) mount(p *pod, v spec.Volume, at spec.VolumeMount) {
 	if base == "" {
 		base = "volume"
 	}
-	base = strings.Trim(base[:min(len(base), 55)], "-")
+	base = numberable(base)
 	v.Name = base
 	kind, err := json.Marshal(v)
 	known := p.names[string(kind)]
 	if known == "" || err != nil || v.EmptyDir != nil {
-		if p.last[base]++; p.last[base] > 1 {
-			v.Name = fmt.Sprintf("%s-%d", base, p.last[base])
-		}
-		for slices.ContainsFunc(p.Volumes, func(o spec.Volume) bool { return o.Name == v.Name }) { // of another base
-			p.last[base]++
-			v.Name = fmt.Sprintf("%s-%d", base, p.last[base])
-		}
+		v.Name = numbered(p.lastVolumes, base, func(name string) bool {
+			return slices.ContainsFunc(p.Volumes, func(o spec.Volume) bool { return o.Name == name })
+		})
 		p.Volumes = append(p.Volumes, v)
 		p.names[string(kind)] = v.Name
 		known = v.Name
@@ -49,6 +45,22 @@ func (m *member) mount(p *pod, v spec.Volume, at spec.VolumeMount) {
 	v.Name = known
 	at.Name = v.Name
 	m.VolumeMounts = append(m.VolumeMounts, at)
+}
+
+// numberable returns a name that is short enough for a number.
+func numberable(name string) string { return strings.Trim(name[:min(len(name), 55)], "-") }
+
+// numbered returns a name, or if it is taken the name with the next number. last has the last number of each name.
+func numbered(last map[string]int, name string, taken func(name string) bool) string {
+	for {
+		next := name
+		if last[name]++; last[name] > 1 {
+			next = fmt.Sprintf("%s-%d", name, last[name])
+		}
+		if !taken(next) {
+			return next
+		}
+	}
 }
 
 // inMemory mounts a tmpfs.

@@ -108,6 +108,7 @@ func TestConfusedDeputy(t *testing.T) {
 		{"new-volume", volume(filepath.Join(f.Dir, "rooted", "new")), true},
 		{"device", device("/dev/null"), false},
 		{"root-device", device("/dev/loop-control"), true},
+		{"descriptor", device("/dev/fd/0"), true},
 		{"later-device", device("/dev/none"), true},
 		{"directory-of-devices", device("/dev/net"), true},
 		{"own-link-to-device", device(filepath.Join(f.Dir, "own", "device")), true},

@@ -1,0 +1,57 @@
+package oci
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// TestAddDevices checks that the permissions of two entries for one path add up, that nodes are mounted in a user namespace, and that a
+// privileged container keeps its rule for all devices.
+func TestAddDevices(t *testing.T) {
+	device := func(path, access string) Device {
+		node := specs.LinuxDevice{Path: path, Type: "c", Major: 116, Minor: 33}
+		return Device{LinuxDevice: node, Source: "/dev/snd/timer", Access: access}
+	}
+	granted := []Device{device("/dev/snd/timer", "r"), device("/dev/snd/timer", "rwm"), device("/dev/t", "w")}
+	for _, test := range []struct {
+		name          string
+		in            Input
+		nodes, mounts []string
+		rules         []string
+	}{
+		{"node", Input{}, []string{"/dev/snd/timer", "/dev/t"}, nil, []string{"r", "rwm", "w"}},
+		{
+			"user namespace", Input{Namespaces: Namespaces{User: "/ns/user"}}, nil, []string{"/dev/snd/timer", "/dev/t"},
+			[]string{"r", "rwm", "w"},
+		},
+		{
+			"privileged", Input{Container: &spec.Container{SecurityContext: &spec.SecurityContext{Privileged: new(true)}}},
+			[]string{"/dev/snd/timer", "/dev/t"}, nil, nil,
+		},
+	} {
+		in := test.in
+		in.Granted = granted
+		if in.Container == nil {
+			in.Container = &spec.Container{}
+		}
+		s := &specs.Spec{Linux: &specs.Linux{Resources: &specs.LinuxResources{}}}
+		addDevices(s, &in)
+		var nodes, mounts, rules []string
+		for _, d := range s.Linux.Devices {
+			nodes = append(nodes, d.Path)
+		}
+		for _, m := range s.Mounts {
+			mounts = append(mounts, m.Destination)
+		}
+		for _, r := range s.Linux.Resources.Devices {
+			rules = append(rules, r.Access)
+		}
+		if diff := cmp.Diff([][]string{test.nodes, test.mounts, test.rules}, [][]string{nodes, mounts, rules}); diff != "" {
+			t.Errorf("%s: nodes, mounts and rules (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
