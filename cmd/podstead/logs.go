@@ -194,19 +194,18 @@ func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q client
 
 // continued returns the hint to continue a search. One that cannot be continued at a time is one of all lines.
 func (f *logsFlags) continued(pod string, s api.SearchStopped) string {
-	text := "TEXT"
+	container, text := s.Container, "TEXT"
 	if !strings.ContainsFunc(f.grep, func(c rune) bool { return c < ' ' || c > '~' }) { // it is not escaped when it is printed
 		text = "'" + strings.ReplaceAll(f.grep, "'", `'\''`) + "'"
 	}
-	previous := ""
 	if f.previous {
-		previous = " --previous"
+		container += " --previous"
 	}
 	if s.From.IsZero() {
-		return fmt.Sprintf("search all lines with podstead logs %s -c %s%s | grep -F -i -e %s", pod, s.Container, previous, text)
+		return fmt.Sprintf("search the output of podstead logs %s -c %s with grep -i", pod, container)
 	}
-	return fmt.Sprintf("continue with podstead logs %s -c %s --since-time %s --grep %s%s",
-		pod, s.Container, s.From.Format(time.RFC3339Nano), text, previous)
+	return fmt.Sprintf("continue with podstead logs %s -c %s --since-time %s --grep %s",
+		pod, container, s.From.Format(time.RFC3339Nano), text)
 }
 
 // prefixOf returns the prefix of the lines.

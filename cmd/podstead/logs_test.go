@@ -291,12 +291,13 @@ func TestLogsSearch(t *testing.T) {
 			args: []string{"web", "--previous", "--grep", "it's back"}, code: statusFailed,
 			stderr: strings.ReplaceAll(notices, "lines from 2001-09-09T01:46:40Z on are not searched",
 				"the lines after it are not searched, their times are not later than that of the first line") +
-				"hint: search all lines with podstead logs web -c app --previous | grep -F -i -e 'it'\\''s back'\n" +
-				"hint: search all lines with podstead logs web -c proxy --previous | grep -F -i -e 'it'\\''s back'\n",
+				"hint: search the output of podstead logs web -c app --previous with grep -i\n" +
+				"hint: search the output of podstead logs web -c proxy --previous with grep -i\n",
 		},
 		"a bound in the previous run": {
 			args: []string{"web", "--previous", "--grep", "it's\n"}, code: statusFailed,
-			stderr: hints("--since-time 2001-09-09T01:46:40.000000005Z --grep TEXT --previous"),
+			stderr: strings.NewReplacer("-c app", "-c app --previous", "-c proxy", "-c proxy --previous").Replace(
+				hints("--since-time 2001-09-09T01:46:40.000000005Z --grep TEXT")),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
