@@ -70,8 +70,7 @@ func (s *stream) job(x *object) {
 func (s *stream) severalPods(of *node, count, parallelism int) {
 	if limit := of.child("backoffLimitPerIndex"); limit != nil {
 		if count > parallelism {
-			s.lose(limit, "an index beyond parallelism waits until an earlier one has succeeded, also if that one has failed",
-				"set spec.parallelism to the value of spec.completions")
+			s.lose(limit, "an index beyond parallelism waits until an earlier one has succeeded, also if that one has failed", "")
 		}
 		return
 	}

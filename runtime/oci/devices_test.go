@@ -24,16 +24,24 @@ func TestAddDevices(t *testing.T) {
 		rules         []string
 	}{
 		{
-			"node", Input{},
-			[]string{"/dev/snd/timer", "/dev/t"}, nil, []string{"r", "rwm", "w"},
+			"node",
+			Input{},
+			[]string{"/dev/snd/timer", "/dev/t"},
+			nil,
+			[]string{"r", "rwm", "w"},
 		},
 		{
-			"user namespace", Input{Namespaces: Namespaces{User: "/ns/user"}},
-			nil, []string{"/dev/snd/timer", "/dev/t"}, []string{"r", "rwm", "w"},
+			"user namespace",
+			Input{Namespaces: Namespaces{User: "/ns/user"}},
+			nil,
+			[]string{"/dev/snd/timer", "/dev/t"},
+			[]string{"r", "rwm", "w"},
 		},
 		{
-			"privileged", Input{Container: &spec.Container{SecurityContext: &spec.SecurityContext{Privileged: new(true)}}},
-			[]string{"/dev/snd/timer", "/dev/t"}, nil, nil,
+			"privileged",
+			Input{Container: &spec.Container{SecurityContext: &spec.SecurityContext{Privileged: new(true)}}},
+			[]string{"/dev/snd/timer", "/dev/t"},
+			nil, nil,
 		},
 	} {
 		in := test.in
