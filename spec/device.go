@@ -28,7 +28,7 @@ func (d *Device) InContainer() string {
 	return path.Clean(d.Path)
 }
 
-// Access returns the permissions of the container in the order rwm.
+// Access returns the permissions of the container, rwm by default.
 func (d *Device) Access() string {
 	if d.Permissions == "" {
 		return "rwm"

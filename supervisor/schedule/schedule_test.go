@@ -225,8 +225,9 @@ func TestDisk(t *testing.T) {
 	}
 }
 
-// TestKilled: a run that was started without being saved is not reported as missed.
-func TestKilled(t *testing.T) {
+// killed returns a host whose daemon was killed after it had started a run, and before it saved that, and the next daemon.
+func killed(t *testing.T) (*host, *Schedules) {
+	t.Helper()
 	h := newHost(t)
 	h.at(h.daemon(), 1, 1)
 	kept := h.dir + ".kept"
@@ -238,7 +239,12 @@ func TestKilled(t *testing.T) {
 	if err := errors.Join(os.RemoveAll(h.dir), os.Rename(kept, h.dir)); err != nil {
 		t.Fatal(err)
 	}
-	s := h.daemon()
+	return h, h.daemon()
+}
+
+// TestKilled: a run that was started without being saved is not reported as missed.
+func TestKilled(t *testing.T) {
+	h, s := killed(t)
 	h.at(s, 2, 2)
 	if list := s.List(); len(list) != 1 || !list[0].Last.Equal(time.Date(2026, 5, 1, 3, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", list)
@@ -289,18 +295,7 @@ func TestCreatedBeforeClockSet(t *testing.T) {
 // TestKilledBeforeClockSet: a run that was started without being saved is not started again when the next daemon begins before the clock
 // is set.
 func TestKilledBeforeClockSet(t *testing.T) {
-	h := newHost(t)
-	h.at(h.daemon(), 1, 1)
-	kept := h.dir + ".kept"
-	if err := os.CopyFS(kept, os.DirFS(h.dir)); err != nil {
-		t.Fatal(err)
-	}
-	h.at(h.daemon(), 1, 3)
-	h.finish()
-	if err := errors.Join(os.RemoveAll(h.dir), os.Rename(kept, h.dir)); err != nil {
-		t.Fatal(err)
-	}
-	s := h.daemon()
+	h, s := killed(t)
 	h.now = time.Unix(60, 0)
 	s.pass(t.Context())
 	h.at(s, 1, 5)
@@ -496,7 +491,8 @@ func TestRetry(t *testing.T) {
 			t.Errorf("%v: the next pass is in %v, %d attempts", refuse, wait, len(h.added))
 		}
 		after(retry - time.Second)
-		if _, isRefused := errors.AsType[*supervisor.RefusedError](refuse); len(h.added) != 2 || (len(h.added[1].Refused) == 2) != isRefused {
+		_, isRefused := errors.AsType[*supervisor.RefusedError](refuse)
+		if len(h.added) != 2 || (len(h.added[1].Refused) == 2) != isRefused {
 			t.Errorf("%v: attempts %+v", refuse, h.added)
 		}
 		s = h.daemon()

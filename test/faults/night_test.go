@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // nights is how many nights the history of the night job has.
@@ -78,14 +76,7 @@ spec:
 // missed, and fails after the retries of a night without the database. A night passes while no daemon runs: the saved time of the schedule
 // is set back. The nights are those of the previous month.
 func TestNightJob(t *testing.T) {
-	f := &fixture{rig.NewFixture(t, stackDeadline)}
-	f.CheckLeftovers(stackDeadline, "daemon", "stop", "--pods")
-	root, err := rig.Repository()
-	f.Check(err)
-	if _, err := os.Stat(filepath.Join(root, stackImage)); err != nil {
-		t.Fatalf("%v: run sudo .ci/deps faults", err)
-	}
-	f.MustRun("image", "import", filepath.Join(root, stackImage))
+	f := newStackFixture(t)
 	for _, file := range []struct{ name, text string }{{"nightly.toml", nightPodFile}, {"nightly.yaml", nightCronJob}} {
 		t.Run(file.name, func(t *testing.T) {
 			j := &nightJob{fixture: &fixture{f.Of(t)}, text: file.text}

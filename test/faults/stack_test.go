@@ -34,9 +34,9 @@ type stack struct {
 	client http.Client
 }
 
-// TestStacks runs PostgreSQL, Redis, an application and nginx from the files of other tools. They come up in order, survive a restart of
-// the daemon and a loss of power, are updated and rolled back, and go down without a rest.
-func TestStacks(t *testing.T) {
+// newStackFixture returns a fixture that has the image of PostgreSQL, Redis and nginx.
+func newStackFixture(t *testing.T) *fixture {
+	t.Helper()
 	f := &fixture{rig.NewFixture(t, stackDeadline)}
 	f.CheckLeftovers(stackDeadline, "daemon", "stop", "--pods")
 	root, err := rig.Repository()
@@ -45,6 +45,13 @@ func TestStacks(t *testing.T) {
 		t.Fatalf("%v: run sudo .ci/deps faults", err)
 	}
 	f.MustRun("image", "import", filepath.Join(root, stackImage))
+	return f
+}
+
+// TestStacks runs PostgreSQL, Redis, an application and nginx from the files of other tools. They come up in order, survive a restart of
+// the daemon and a loss of power, are updated and rolled back, and go down without a rest.
+func TestStacks(t *testing.T) {
+	f := newStackFixture(t)
 	t.Run("compose", func(t *testing.T) {
 		s := newStack(&fixture{f.Of(t)}, "compose.txtar", "app", "http://127.0.0.1:18080/")
 		file := filepath.Join(s.dir, "compose.yaml")

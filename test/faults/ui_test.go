@@ -492,8 +492,8 @@ func attack(t *testing.T, network *browser.Network, b *browser.Browser, host, ta
 				host, action, target))
 		}
 		for _, path := range []string{"/", "/terminal/"} {
-			p.Await(fmt.Sprintf(`(window.frame = document.createElement("iframe"), frame.src = "http://%s%s", document.body.append(frame), true)`,
-				host, path))
+			p.Await(fmt.Sprintf(`(window.frame = document.createElement("iframe"), frame.src = "http://%s%s", `+
+				`document.body.append(frame), true)`, host, path))
 			p.AwaitProblem("frame-ancestors")
 		}
 		p.Close()

@@ -409,7 +409,7 @@ func TestCanSuspend(t *testing.T) {
 }
 
 // TestTerminalLate checks that the screen does not change while the terminal takes nothing, so that what it has not taken stays small, and
-// that the program is told when the screen can change.
+// that the program gets a message when the screen can change.
 func TestTerminalLate(t *testing.T) {
 	t.Parallel()
 	r, w, err := os.Pipe()
