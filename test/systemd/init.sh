@@ -10,7 +10,10 @@ if [ -z "$joined" ]; then # before the cgroup namespace exists, whose root is th
 		done
 		echo 0 >"$parent/$2/cgroup.procs"
 	done </proc/self/mounts
-	joined=1 exec unshare --cgroup sh "$0" "$@"
+	# Its uptime starts at 0, as after any boot: reboots are limited by uptime, and this host can have been up for days.
+	clocks=$(awk 'NR == FNR { offset[$1] = $2; next } { up = int($1); for (c in offset) printf " --%s %d", c, offset[c] - up }' \
+		/proc/self/timens_offsets /proc/uptime)
+	joined=1 exec unshare --cgroup --time $clocks sh "$0" "$@"
 fi
 root=$1/root
 mount --make-rprivate /
