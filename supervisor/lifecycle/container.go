@@ -22,10 +22,10 @@ type Container struct {
 	Replaced Replacement `json:"replaced,omitzero"` // a request to replace a run
 }
 
-// fold changes a run of the container, and counts it if that has terminated it.
-func (c *Container) fold(a *Attempt, change func(*Attempt)) {
+// fold returns a changed run of the container, and counts it if the change has terminated it.
+func (c *Container) fold(a Attempt, change func(*Attempt)) Attempt {
 	before := a.terminated()
-	change(a)
+	change(&a)
 	switch {
 	case before || !a.terminated():
 	case a.failed():
@@ -33,6 +33,7 @@ func (c *Container) fold(a *Attempt, change func(*Attempt)) {
 	case a.StopReason == "" && a.Exit.Code == 0 && a.Exit.Reason == ReasonOOMKilled:
 		c.OOMKills++
 	}
+	return a
 }
 
 // Image identifies the image that a container runs. A restart uses it again, so that neither a new archive nor a new meaning of

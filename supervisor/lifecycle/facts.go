@@ -45,9 +45,9 @@ func (f *Facts) update(ref Ref, fold func(*Attempt)) {
 	c, known := f.Containers[ref.Container]
 	switch {
 	case known && ref == c.Newest.Ref:
-		c.fold(&c.Newest, fold)
+		c.Newest = c.fold(c.Newest, fold)
 	case known && ref == c.Previous.Ref:
-		c.fold(&c.Previous, fold)
+		c.Previous = c.fold(c.Previous, fold)
 	default:
 		return
 	}
