@@ -53,6 +53,9 @@ type Options struct {
 	CgroupDriver CgroupDriver
 	// CgroupRoot is the parent of the cgroups of all pods, unless systemd creates them (default [DefaultCgroupRoot]).
 	CgroupRoot string
+	// Rootless is true for a daemon that is root in the user namespace of an ordinary user only. Its pods have no cgroups, and what they
+	// cannot have is rejected, see [oci.Host.CheckRootless].
+	Rootless bool
 	// PidsLimit is the maximum number of processes and threads of a pod (default 0, no limit).
 	PidsLimit int64
 	// Reserved are the resources of the host that pods cannot request (default none).

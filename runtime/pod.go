@@ -25,7 +25,7 @@ import (
 func (r *Runtime) Admit(pod *spec.Pod) error {
 	refused := append(r.network.Admit(pod), r.users.Admit(pod))
 	for _, refusal := range slices.Concat(
-		r.host.CheckResources(pod), r.host.CheckProcesses(pod, r.opts.PidsLimit), r.host.CheckAppArmor(pod),
+		r.host.CheckResources(pod), r.host.CheckProcesses(pod, r.opts.PidsLimit), r.host.CheckAppArmor(pod), r.host.CheckRootless(pod),
 	) {
 		refused = append(refused, refusal)
 	}

@@ -220,7 +220,7 @@ func (r *Runtime) RemoveNetwork(ctx context.Context) error { return r.network.Re
 // Allocatable returns what pods of a runtime can request together, whether the runtime is running or not.
 func Allocatable(o Options) (spec.ResourceList, error) {
 	o = o.withDefaults()
-	groups, err := podcgroup.New(o.CgroupDriver, o.CgroupRoot, false)
+	groups, err := o.cgroups(false)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/files"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/record"
@@ -39,11 +40,16 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
+	if o.Rootless {
+		if host, err = host.WithoutRoot(); err != nil {
+			return nil, fmt.Errorf("start runtime: %w", err)
+		}
+	}
 	bootID, err := bootid.Read()
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
-	cgroups, err := podcgroup.New(o.CgroupDriver, o.CgroupRoot, host.UnifiedCgroups)
+	cgroups, err := o.cgroups(host.UnifiedCgroups)
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
@@ -77,6 +83,15 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		r.log.WarnContext(ctx, "cannot kill the commands of an earlier daemon", slog.Any("error", err))
 	}
 	return r, nil
+}
+
+// cgroups returns the cgroups of pods.
+func (o Options) cgroups(unified bool) (podcgroup.Groups, error) {
+	if !o.Rootless {
+		return podcgroup.New(o.CgroupDriver, o.CgroupRoot, unified)
+	}
+	state := engine.MonitorDir(o.dirs().EngineRun())
+	return podcgroup.WithoutCgroups(func(id string) int { return monitor.PIDOf(state, id) }), nil
 }
 
 // environment is [container.ProcessFiles.Environment]. A bundle that was lost is written again.
@@ -164,10 +179,10 @@ func warnAboutHost(host oci.Host, pidsLimit int64, log *slog.Logger) {
 	if !host.Seccomp {
 		log.Warn("the kernel does not support seccomp: containers run without a seccomp profile")
 	}
-	if pidsLimit > 0 && !host.Controllers.Has(cgroup.Pids) {
+	if pidsLimit > 0 && !host.Rootless && !host.Controllers.Has(cgroup.Pids) {
 		log.Warn("the kernel does not have the cgroup controller pids: the number of processes of pods is not limited")
 	}
-	if !host.Resource {
+	if !host.Resource && !host.Rootless {
 		log.Warn("the process does not have CAP_SYS_RESOURCE: resource limits of containers cannot exceed its own",
 			slog.Uint64("open_files", host.HardLimits[spec.UlimitOpenFiles]))
 	}

@@ -50,6 +50,13 @@ func (s *Supervisor) check(pod *spec.Pod) []lifecycle.Refusal {
 	return append(s.shared.policy.Load().Check(pod), lifecycle.Refusals(s.shared.runtime.Admit(pod))...)
 }
 
+// checkEphemeral returns why the admission policy or the host rejects a container that is added to a pod. The pod itself was admitted.
+func (s *shared) checkEphemeral(pod *spec.Pod, c *spec.Container) []lifecycle.Refusal {
+	list := lifecycle.Refusals(s.runtime.Admit(withEphemerals(pod, []spec.Container{*c})))
+	list = slices.DeleteFunc(list, func(r lifecycle.Refusal) bool { return !strings.HasPrefix(r.Field, "ephemeralContainers[") })
+	return append(s.policy.Load().CheckEphemeral(pod, c), list...)
+}
+
 // portConflicts returns a refusal for each host port of a pod that another pod uses or has reserved. Pods that have completed or are being
 // stopped do not count: the new pod waits for their ports. s.mu must be held.
 func (s *Supervisor) portConflicts(pod *spec.Pod) []lifecycle.Refusal {

@@ -90,7 +90,7 @@ func (l *loop) addEphemeral(c *spec.Container, by string, now lifecycle.Instant)
 	case lifecycle.Terminating(l.pod, l.facts):
 		return refused(l.pod.Name, errCompleted)
 	}
-	if list := l.shared.policy.Load().CheckEphemeral(l.pod, c); len(list) > 0 {
+	if list := l.shared.checkEphemeral(l.pod, c); len(list) > 0 {
 		return &RefusedError{Pod: l.pod.Name, Refusals: list}
 	}
 	l.fold(lifecycle.EphemeralAdded{Container: *c, At: now}, now)

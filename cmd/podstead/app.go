@@ -35,6 +35,9 @@ type app struct {
 	args    []string // the command line
 	project projectFlags
 	warned  bool // of the configuration file
+	scoped  bool // reported that the system's daemon is used
+	// rootless is true if the configuration that was loaded is that of a user's daemon.
+	rootless bool
 }
 
 type logger = *slog.Logger

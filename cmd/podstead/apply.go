@@ -332,6 +332,10 @@ func (a *app) noteBoot(ctx context.Context, c *client.Client, before []api.Pod, 
 	if !changed || err != nil || !v.OnDemand {
 		return
 	}
+	if a.rootless {
+		a.note("pods without root do not start at boot, but with the next command of podstead after it")
+		return
+	}
 	switch serviceAtBoot(a.hostRoot) {
 	case serviceDisabled:
 		a.note("pods do not start at boot: enable the service with systemctl enable --now podstead")

@@ -53,6 +53,9 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 		"daemon", "--on-demand", "--socket", c.Socket, "--state-dir", c.StateDir, "--run-dir", c.RunDir, "--log-dir", c.LogDir,
 		"--config-dir", c.ConfigDir, "--read-only-socket", c.ReadOnlySocket,
 	}
+	if c.Rootless() {
+		args = append(args, "--user")
+	}
 	if f := cmd.Flags().Lookup("config"); f != nil && f.Changed {
 		path, err := filepath.Abs(f.Value.String())
 		if err != nil {

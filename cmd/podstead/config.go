@@ -59,7 +59,13 @@ func (a *app) loadConfig(cmd *cobra.Command, check func(*config.Config) error) (
 	if err != nil {
 		return nil, err
 	}
+	user, err := a.userDefaults(cmd)
+	if err != nil {
+		return nil, err
+	}
+	a.rootless = user != nil
 	c, err := config.Load(config.Sources{
+		User: user,
 		File: cmp.Or(file, os.Getenv("PODSTEAD_CONFIG")),
 		Env:  os.LookupEnv,
 		Flag: func(name string) (string, bool) {

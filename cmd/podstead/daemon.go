@@ -101,6 +101,9 @@ func (a *app) daemonConfig(cmd *cobra.Command) (*config.Config, error) {
 func (a *app) serve(
 	cmd *cobra.Command, c *config.Config, onDemand bool, reporter *ondemand.Reporter, invalid *config.FileError,
 ) (err error) {
+	if err := a.enterNamespaces(cmd.Context(), c, reporter); err != nil {
+		return err
+	}
 	unix.Umask(0o022)
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
@@ -135,7 +138,11 @@ func (a *app) serve(
 	} else if o.Listeners, err = activation.Listeners(); err != nil {
 		return fmt.Errorf("use the sockets of systemd: %w", err)
 	}
-	return daemon.Run(ctx, o)
+	release, err := a.inNamespaces(&o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(daemon.Run(ctx, o), release(context.WithoutCancel(ctx)))
 }
 
 func (a *app) daemonStopCommand() *cobra.Command {

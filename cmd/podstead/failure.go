@@ -19,6 +19,7 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/rootless"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -144,6 +145,9 @@ func explain(err error) *failure {
 		f.hints = append(f.hints,
 			"repair the disk: the daemon removes the pod when its state can be saved. If the daemon restarts before that, delete the "+
 				"pod again")
+	}
+	if e, ok := errors.AsType[*rootless.Error](err); ok {
+		f.hints = append(f.hints, e.Hint)
 	}
 	if e, ok := errors.AsType[*ondemand.Error](err); ok {
 		f.hints = append(f.hints, e.Hints...)

@@ -62,6 +62,7 @@ func (a *app) root() *cobra.Command {
 			flags.Var(&settingFlag{kind: s.Kind()}, s.Flag, settingHelp(&s))
 		}
 	}
+	addScopeFlags(root)
 	addNamespaceFlag(root)
 	root.SetHelpFunc(printHelp)
 	root.SetHelpCommand(helpCommand())

@@ -39,7 +39,12 @@ type Config struct {
 	file   string        // the path of the file that was loaded; empty: there was none
 	verify *spec.Decoded // the file with images.verify; nil: there is none
 	valid  validCopy
+
+	rootless bool
 }
+
+// Rootless reports whether the configuration is that of the daemon of an ordinary user.
+func (c *Config) Rootless() bool { return c.rootless }
 
 // Engine configures the container engine.
 type Engine struct {

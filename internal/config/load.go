@@ -56,6 +56,8 @@ type Sources struct {
 	Flag func(name string) (value string, set bool)
 	// Env returns the value of an environment variable, and whether it is set, like [os.LookupEnv]; nil: there are no variables.
 	Env func(name string) (value string, set bool)
+	// User has the defaults of an ordinary user, see [UserDefaults]; nil: they are those of the system.
+	User map[string]string
 	// Check checks what the file refers to; nil: nothing. Its error makes the file invalid.
 	Check func(*Config) error
 }
@@ -100,8 +102,8 @@ func Load(from Sources) (*Config, error) {
 
 // build returns the configuration with the text of a file. If the text has problems, it returns a [*FileError] and what is valid.
 func build(from *Sources, path string, text []byte) (*Config, error) {
-	c := &Config{}
-	list := settings()
+	c := &Config{rootless: from.User != nil}
+	list := from.settings()
 	for i := range list {
 		if s := &list[i]; s.Default != "" {
 			if err := s.set(c, s.Default); err != nil {
@@ -160,14 +162,25 @@ func (c *Config) File() string { return c.file }
 
 // configDir returns the configuration directory without the file, which can set another one for what it does not contain itself.
 func (from *Sources) configDir() string {
-	c := Config{ConfigDir: defaultDir}
-	list := settings()
+	c := Config{}
+	list := from.settings()
 	for i := range list {
 		if s := &list[i]; s.field(&c) == &c.ConfigDir {
-			_ = s.override(&c, *from) // Load reports it
+			_ = errors.Join(s.set(&c, s.Default), s.override(&c, *from)) // Load reports it
 		}
 	}
 	return c.ConfigDir
+}
+
+// settings returns all settings with the defaults of the user.
+func (from *Sources) settings() []Setting {
+	list := settings()
+	for i := range list {
+		if value, has := from.User[list[i].Key]; has {
+			list[i].Default = value
+		}
+	}
+	return list
 }
 
 // conflict reports that settings contradict each other: as a problem of the first one that the file sets, or else as an error that begins

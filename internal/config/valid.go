@@ -59,7 +59,7 @@ func (c *Config) KeepValid() error {
 // validPath returns the path of the copy.
 func validPath(from *Sources) (string, error) {
 	c := &Config{}
-	for _, s := range settings() {
+	for _, s := range from.settings() {
 		if s.field(c) != any(&c.StateDir) {
 			continue
 		}

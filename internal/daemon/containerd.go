@@ -23,10 +23,16 @@ import (
 // errNotRoot is returned by [Containerd] to a user other than root.
 var errNotRoot = errors.New("root privileges are required")
 
+// errNoCgroups is returned by [Containerd] if a daemon without root is to use cgroups.
+var errNoCgroups = errors.New("without root, pods have no cgroups: must be auto")
+
 // Containerd starts the embedded containerd. It returns when containerd is ready.
 func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtime, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("start engine: %w", errNotRoot)
+	}
+	if driver := c.Engine.CgroupDriver; c.Rootless() && driver != string(runtime.CgroupAuto) {
+		return nil, fmt.Errorf("start engine: engine.cgroupDriver = %q: %w", driver, errNoCgroups)
 	}
 	if err := ociruntime.Check(c.Engine.Runtime); err != nil { // before anything else is started
 		return nil, fmt.Errorf("start engine: %w", err)
@@ -47,7 +53,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
 		ShimPath: program, MonitorPath: monitorProgram,
 		RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
-		PidsLimit: c.Pods.PidsLimit, Reserved: c.Policy.Admission().SystemReserved,
+		Rootless: c.Rootless(), PidsLimit: c.Pods.PidsLimit, Reserved: c.Policy.Admission().SystemReserved,
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
 		NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
 		Socket: c.Socket, HostPaths: c.Policy.Admission().HostPaths,

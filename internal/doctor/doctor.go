@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,12 @@ type Finding struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
+// check is a check and its name.
+type check struct {
+	name string
+	run  func() result
+}
+
 // result is a finding without the name of its check.
 type result struct {
 	grade        Grade
@@ -56,10 +63,7 @@ const (
 func Run(
 	ctx context.Context, c *config.Config, invalid *config.FileError, daemon *client.Client, version string, sockets map[string]string,
 ) []Finding {
-	checks := []struct {
-		name  string
-		check func() result
-	}{
+	checks := []check{
 		{"privileges", privileges},
 		{"configuration", func() result { return configuration(invalid) }},
 		{"OCI runtime", func() result { return ociRuntime(ctx, c, daemon) }},
@@ -92,9 +96,13 @@ func Run(
 		{"reboots", func() result { return reboots(ctx, c, daemon) }},
 		{"quarantined pods", func() result { return quarantinedPods(ctx, daemon) }},
 	}
+	if c.Rootless() {
+		checks = slices.DeleteFunc(checks, func(k check) bool { return slices.Contains(ofRoot(), k.name) })
+		checks = append(ofUser(), checks...)
+	}
 	findings := make([]Finding, 0, len(checks))
 	for _, k := range checks {
-		r := withTimeout(k.check)
+		r := withTimeout(k.run)
 		findings = append(findings, Finding{Check: k.name, Grade: r.grade, Detail: r.detail, Hint: r.hint})
 	}
 	return findings

@@ -94,8 +94,11 @@ func processHierarchy(hs []hierarchy) hierarchy {
 	return best
 }
 
-// Dirs returns the directories of the cgroup at path, one for each hierarchy in which it exists.
+// Dirs returns the directories of the cgroup at path, one for each hierarchy in which it exists. An empty path is no cgroup.
 func Dirs(path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
+	}
 	hs, err := hierarchies()
 	if err != nil {
 		return nil, fmt.Errorf("find cgroup %s: %w", path, err)

@@ -44,8 +44,11 @@ type MemoryUsage struct {
 	PageFaults, MajorFaults uint64
 }
 
-// UsageOf returns the usage of the cgroup at path. If the host has no cgroups, all figures are missing.
+// UsageOf returns the usage of the cgroup at path. If the path is empty or the host has no cgroups, all figures are missing.
 func UsageOf(path string) Usage {
+	if path == "" {
+		return Usage{}
+	}
 	hs, err := hierarchies()
 	if err != nil {
 		return Usage{}

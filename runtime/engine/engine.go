@@ -115,7 +115,7 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 			return nil, err
 		}
 	}
-	l, err := takeLock(filepath.Join(o.Root, "lock"))
+	l, err := takeLock(LockPath(o.Root))
 	if err != nil {
 		return nil, err
 	}

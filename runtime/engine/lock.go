@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ type lock struct{ file *os.File }
 // deadHolderTimeout bounds the wait for a lock whose holder is dead. A child that the holder forked just before it was killed
 // keeps the lock until its exec.
 const deadHolderTimeout = 10 * time.Second
+
+// LockPath returns the path of the lock of an engine with this root directory.
+func LockPath(root string) string { return filepath.Join(root, "lock") }
 
 func takeLock(path string) (*lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

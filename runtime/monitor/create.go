@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/ocibundle"
+	"github.com/podstead/podstead/runtime/proctree"
 )
 
 // check returns an error for a container that cannot be created.
@@ -170,6 +171,9 @@ func (c *container) adopt(phase Phase) error {
 	dir, err := cgroup.ProcessDirOf(pid)
 	if err != nil {
 		return errors.Join(err, unix.Close(pidfd))
+	}
+	if own, err := cgroup.ProcessDirOf(os.Getpid()); err != nil || own == dir { // without root it has none
+		dir, hasMemory = proctree.NamespaceOf(pid), false
 	}
 	if !c.m.loop.do(func() {
 		c.rec.PID, c.rec.Start, c.rec.Phase, c.rec.Cgroup = pid, s.start, phase, dir

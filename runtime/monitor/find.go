@@ -107,6 +107,18 @@ func findRoles(dir string) (found []roleProcess) {
 	return found
 }
 
+// Processes returns the processes of the keepers and monitors of a state directory. Their arguments show what they are, so they may be
+// other processes that a container has started.
+func Processes(dir string) (pids []int) {
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil && roleOf(pid, dir) != "" {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // openRole opens a process that is a keeper or a monitor. The error is [unix.ESRCH] if it is none, or was killed.
 func openRole(pid int, dir string) (p roleProcess, err error) {
 	if p.pidfd, err = unix.PidfdOpen(pid, 0); err != nil {

@@ -288,7 +288,8 @@ type interrupted struct {
 
 // interruptedRuns returns the runs that are in progress, by the directory that has their log.
 //
-// With crun, the first process of a container has the arguments of crun until it is started, but it is in another cgroup.
+// With crun, the first process of a container has the arguments of crun until it is started, but it is in another cgroup or, without
+// cgroups, in another PID namespace.
 func interruptedRuns(dir string) map[string][]interrupted {
 	found := map[string][]interrupted{}
 	own, err := os.ReadFile("/proc/self/cgroup")
@@ -315,7 +316,7 @@ func interruptedRuns(dir string) map[string][]interrupted {
 			continue
 		}
 		group, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
-		if err != nil || !bytes.Equal(group, own) {
+		if err != nil || !bytes.Equal(group, own) || proctree.NamespaceOf(pid) != "" {
 			continue
 		}
 		if s, err := statOf(pid); err == nil && s.state != 'Z' {

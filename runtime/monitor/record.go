@@ -65,6 +65,29 @@ func InUse(state string) (bool, error) {
 	return false, nil
 }
 
+// PIDOf returns the first process of a container in a state directory, 0 if it does not run.
+func PIDOf(state, id string) int {
+	var r record
+	if err := readRecord(filepath.Join(ContainersDir(state), id, recordFile), &r); err != nil || r.PID == 0 || !isProcess(r.PID, r.Start) {
+		return 0
+	}
+	return r.PID
+}
+
+// FirstProcesses returns the start times of the first processes of all containers in a state directory, by their IDs. The processes may
+// have exited.
+func FirstProcesses(state string) map[int]uint64 {
+	entries, _ := os.ReadDir(ContainersDir(state)) // there may be none
+	running := map[int]uint64{}
+	for _, e := range entries {
+		var r record
+		if err := readRecord(filepath.Join(ContainersDir(state), e.Name(), recordFile), &r); err == nil && r.PID > 0 {
+			running[r.PID] = r.Start
+		}
+	}
+	return running
+}
+
 // maxRecord bounds the size of a record, in bytes.
 const maxRecord = 1 << 20
 
@@ -80,7 +103,8 @@ type record struct {
 	Start uint64 `json:"start,omitempty"`
 	// Orphans is true if other processes can outlive the first one.
 	Orphans bool `json:"orphans,omitempty"`
-	// Cgroup is the directory that lists the processes, Memory that of the memory controller, if there is one.
+	// Cgroup is the directory that lists the processes or, for a container without a cgroup, its PID namespace, see [proctree.List].
+	// Memory is the directory of the memory controller, if there is one.
 	Cgroup  string `json:"cgroup,omitempty"`
 	Memory  string `json:"memory,omitempty"`
 	Unified bool   `json:"unified,omitempty"` // Memory is of cgroup v2

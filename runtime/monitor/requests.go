@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/ocibundle"
+	"github.com/podstead/podstead/runtime/proctree"
 )
 
 // serve starts the work for a request. It does not block. It owns the descriptors.
@@ -336,14 +337,23 @@ func (c *container) signal(s Signal) error {
 func (m *Monitor) signalAll(s Signal) error {
 	var c *container
 	var err error
+	sent := false
 	if !m.loop.do(func() {
-		if c, err = m.find(s.Container); err == nil && unix.Signal(s.Signal) == unix.SIGKILL && c.memory != nil {
-			c.memory.requested.Store(true)
+		if c, err = m.find(s.Container); err == nil && unix.Signal(s.Signal) == unix.SIGKILL {
+			if c.memory != nil {
+				c.memory.requested.Store(true)
+			}
+			if sent = !c.hasCgroup() && !c.rec.Orphans && c.rec.PID != 0; sent { // the kernel kills all of its PID namespace
+				err = c.process.signal(unix.SIGKILL)
+			}
 		}
 	}) {
 		err = errStopped
 	}
-	if err != nil {
+	if sent && isGone(err) {
+		return errorf(ClassNotFound, "container %s has no process", c.id)
+	}
+	if err != nil || sent {
 		return err
 	}
 	if c.rec.Create.Runtime.isLost(c.id) {
@@ -359,10 +369,18 @@ func (m *Monitor) signalAll(s Signal) error {
 	return err
 }
 
-// processes returns the processes in the cgroup of a container. If there are none it returns the first process, as a zombie would be
-// listed.
+// hasCgroup reports whether a container has a cgroup of its own. Otherwise it has a PID namespace of its own.
+func (c *container) hasCgroup() bool { return filepath.IsAbs(c.rec.Cgroup) }
+
+// processes returns the processes of a container. If there are none it returns the first process, as a zombie would be listed.
 func (c *container) processes() []int {
 	var all []int
+	if !c.hasCgroup() {
+		list, _ := proctree.List(c.rec.Cgroup) // without /proc it has the first process
+		for _, p := range list {
+			all = append(all, p.PID)
+		}
+	}
 	_ = filepath.WalkDir(c.rec.Cgroup, func(path string, e os.DirEntry, err error) error {
 		if err != nil || !e.IsDir() {
 			return nil // a cgroup that was removed has no processes

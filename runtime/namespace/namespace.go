@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
@@ -205,6 +206,9 @@ func bindNamespaces(dir string, o Options, from string) error {
 	return nil
 }
 
+// maxPingGroup is the largest group that the kernel accepts in ping_group_range. It also rejects groups that are not mapped.
+const maxPingGroup = 1<<31 - 1
+
 // setUpNetwork initializes the network namespace of the calling thread: loopback up, and the sysctls that the CRI plug-in
 // of containerd sets for pods with their own network, so that unprivileged processes can bind any port and ping.
 func setUpNetwork() error {
@@ -221,9 +225,13 @@ func setUpNetwork() error {
 	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, ifr); err != nil {
 		return fmt.Errorf("set loopback up: %w", err)
 	}
+	groups, err := os.ReadFile("/proc/self/gid_map")
+	if err != nil {
+		return fmt.Errorf("read groups of the user namespace: %w", err)
+	}
 	for _, s := range []struct{ name, value string }{
 		{"ip_unprivileged_port_start", "0"},
-		{"ping_group_range", "0 2147483647"},
+		{"ping_group_range", "0 " + strconv.FormatInt(min(LastMapped(string(groups)), maxPingGroup), 10)},
 	} {
 		err := os.WriteFile("/proc/sys/net/ipv4/"+s.name, []byte(s.value), 0)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

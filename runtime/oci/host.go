@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/namespace"
 )
 
 // Host describes the features of the host and of this process that affect the specification of containers.
@@ -43,6 +44,27 @@ type Host struct {
 	NrOpen     uint64
 	// OOMScoreAdj is the OOM score adjustment of this process.
 	OOMScoreAdj int
+	// Rootless is true if this process is root in the user namespace of an ordinary user only, see [Host.WithoutRoot].
+	Rootless bool
+	// LastID is the last user and group ID that containers can have if Rootless is true.
+	LastID int64
+}
+
+// WithoutRoot returns the features for a process that is root in the user namespace of an ordinary user: its CAP_SYS_RESOURCE has no effect
+// on limits and OOM scores, it has no cgroups, and it cannot load AppArmor profiles.
+func (h Host) WithoutRoot() (Host, error) {
+	h.Rootless, h.Resource, h.AppArmor = true, false, false
+	h.Controllers.Names, h.Controllers.Mounts = nil, nil
+	users, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil {
+		return h, fmt.Errorf("read IDs of the user namespace: %w", err)
+	}
+	groups, err := os.ReadFile("/proc/self/gid_map")
+	if err != nil {
+		return h, fmt.Errorf("read IDs of the user namespace: %w", err)
+	}
+	h.LastID = min(namespace.LastMapped(string(users)), namespace.LastMapped(string(groups)))
+	return h, nil
 }
 
 // DetectHost detects the features of the host and of this process.

@@ -48,8 +48,48 @@ func (p Process) signal(sig unix.Signal) {
 	}
 }
 
-// List returns the running processes of a cgroup and its descendants. A cgroup that does not exist has none.
+// NamespaceOf returns the PID namespace of a process in the form of its link in /proc, such as pid:[4026532567]. It is "" for a process in
+// the namespace of this one, and for one that does not exist.
+func NamespaceOf(pid int) string {
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil || pid <= 0 {
+		return ""
+	}
+	name, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns/pid"))
+	if err != nil || name == own {
+		return ""
+	}
+	return name
+}
+
+// listNamespace returns the running processes of a PID namespace. Processes that this one must not inspect are in none that it knows.
+func listNamespace(name string) ([]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var list []Process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || NamespaceOf(pid) != name {
+			continue
+		}
+		if found, running := read(pid); running {
+			list = append(list, found)
+		}
+	}
+	return list, nil
+}
+
+// List returns the running processes of a cgroup and its descendants, or of a PID namespace in the form of [NamespaceOf]. What does not
+// exist has none.
 func List(cgroup string) ([]Process, error) {
+	switch {
+	case cgroup == "":
+		return nil, nil
+	case strings.HasPrefix(cgroup, "pid:["):
+		return listNamespace(cgroup)
+	}
 	var list []Process
 	err := filepath.WalkDir(cgroup, func(dir string, entry fs.DirEntry, err error) error {
 		if isRemoved(err) {

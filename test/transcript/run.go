@@ -21,6 +21,8 @@ type Shell struct {
 	Env []string
 	// Timeout is the maximum duration of a step. A command is killed after it, with its children.
 	Timeout time.Duration
+	// Credential is the user who runs commands; nil: that of this process.
+	Credential *syscall.Credential
 	// Replace replaces paths of the test in outputs by those that pages show; nil: nothing. Actual does the reverse in commands and in
 	// files.
 	Replace, Actual *strings.Replacer
@@ -128,7 +130,7 @@ func (s *Shell) Exec(ctx context.Context, line string, until func(stdout string)
 	cmd := exec.CommandContext(ctx, "bash", "-c", line)
 	cmd.Dir, cmd.Env = s.Dir, s.Env
 	cmd.Stdout, cmd.Stderr = stdout, &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: s.Credential}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Start(); err != nil {

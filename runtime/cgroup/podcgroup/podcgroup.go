@@ -38,8 +38,16 @@ type Groups struct {
 	root      string
 	systemd   bool
 	unified   bool
-	processes string // the mount point of a hierarchy that lists the processes of containers
+	processes string              // the mount point of a hierarchy that lists the processes of containers
+	pidOf     func(id string) int // the first process of a container, 0 if there is none; nil: pods have cgroups
 }
+
+// WithoutCgroups returns the Groups of pods that have no cgroups. The PID namespace of a container lists its processes, and the kernel
+// kills them with the first one. pidOf returns that one, 0 if there is none.
+func WithoutCgroups(pidOf func(id string) int) Groups { return Groups{pidOf: pidOf} }
+
+// None reports whether pods have no cgroups.
+func (g Groups) None() bool { return g.pidOf != nil }
 
 // New returns the cgroups below root. The root is not used with systemd. Unified means that the host has cgroup v2 only.
 func New(driver Driver, root string, unified bool) (Groups, error) {
@@ -69,6 +77,9 @@ func (g Groups) Systemd() bool { return g.systemd }
 
 // OCIPath returns the cgroup of a container in the form of the OCI runtime specification (linux.cgroupsPath).
 func (g Groups) OCIPath(uid, id string) string {
+	if g.None() {
+		return "" // the OCI runtime then tolerates that it cannot create one
+	}
 	if g.systemd {
 		return slice(uid) + ":" + unitPrefix + ":" + id
 	}
@@ -77,6 +88,9 @@ func (g Groups) OCIPath(uid, id string) string {
 
 // Trial returns the cgroup of a container that belongs to no pod, relative to the mount point of a hierarchy. It is beside those of pods.
 func (g Groups) Trial(name string) string {
+	if g.None() {
+		return ""
+	}
 	if g.systemd {
 		return path.Join(g.Parent(), unitPrefix+"-"+name+".scope")
 	}
@@ -93,7 +107,7 @@ func (g Groups) TrialOCIPath(name string) string {
 
 // RemoveShim removes the cgroup of the shim of a pod that an earlier version has started, if it has exited.
 func (g Groups) RemoveShim(uid string) error {
-	if g.systemd { // it removes an empty scope
+	if g.systemd || g.None() { // systemd removes an empty scope
 		return nil
 	}
 	return cgroup.Remove(path.Join(g.root, uid+"-shim"))
@@ -101,7 +115,7 @@ func (g Groups) RemoveShim(uid string) error {
 
 // Monitor returns the cgroup in which the monitor is started. It is empty with systemd, where [Groups.PlaceMonitor] moves it afterwards.
 func (g Groups) Monitor() string {
-	if g.systemd {
+	if g.systemd || g.None() {
 		return ""
 	}
 	return path.Join(g.root, "monitor")
@@ -118,6 +132,9 @@ const MonitorMemory = 32 << 20
 // PlaceMonitor moves the processes of the monitor to their cgroup, unless they are there, and protects its memory. The keeper is the first
 // one.
 func (g Groups) PlaceMonitor(ctx context.Context, pids ...int) error {
+	if g.None() {
+		return nil
+	}
 	if !g.systemd {
 		return cgroup.ProtectMemory(g.Monitor(), MonitorMemory)
 	}
@@ -150,6 +167,9 @@ func inMonitorScope(text string) bool {
 // Limit creates the cgroup of a pod if it does not exist, and sets its limits. With systemd the files are written too, because
 // older versions of systemd do not support every limit, and round others.
 func (g Groups) Limit(ctx context.Context, uid string, l cgroup.Limits) error {
+	if g.None() {
+		return nil // admission rejects pods with limits
+	}
 	if g.systemd {
 		if err := startSlice(ctx, uid, l, g.unified); err != nil {
 			return err
@@ -160,6 +180,9 @@ func (g Groups) Limit(ctx context.Context, uid string, l cgroup.Limits) error {
 
 // Features reports whether the cgroup of a pod can limit swap, and whether it can kill all its processes when one is out of memory.
 func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
+	if g.None() {
+		return false, false, nil
+	}
 	has := func(name string) (bool, error) {
 		_, err := os.Stat(filepath.Join(g.memory(), g.Pod(uid), name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -179,6 +202,9 @@ func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
 // Remove removes the cgroup of a pod with all that is in it, see [Groups.Clear]. systemd stops a slice after its processes were killed:
 // it would wait for one that ignores SIGTERM, and for frozen ones.
 func (g Groups) Remove(ctx context.Context, uid string) (Cleared, error) {
+	if g.None() {
+		return Cleared{}, nil
+	}
 	if !g.systemd && cgroup.Remove(g.Pod(uid)) == nil {
 		return Cleared{}, nil
 	}
@@ -198,7 +224,7 @@ func (g Groups) Remove(ctx context.Context, uid string) (Cleared, error) {
 
 // Close removes the root if no pod is left.
 func (g Groups) Close() error {
-	if g.systemd {
+	if g.systemd || g.None() {
 		return nil
 	}
 	err := cgroup.Remove(g.root)
@@ -228,19 +254,29 @@ func (g Groups) Kill(ctx context.Context, uid, id string) error {
 
 // Container returns the cgroup of a container, relative to the mount point of a hierarchy.
 func (g Groups) Container(uid, id string) string {
+	if g.None() {
+		return ""
+	}
 	if g.systemd {
 		return path.Join(g.Pod(uid), unitPrefix+"-"+id+".scope")
 	}
 	return path.Join(g.Pod(uid), id)
 }
 
-// ProcessDir returns the directory of a container's cgroup in a hierarchy that lists its processes.
+// ProcessDir returns the directory of a container's cgroup in a hierarchy that lists its processes or, without cgroups, the PID namespace
+// of the container in the form of [proctree.NamespaceOf].
 func (g Groups) ProcessDir(uid, id string) string {
+	if g.None() {
+		return proctree.NamespaceOf(g.pidOf(id))
+	}
 	return filepath.Join(g.processes, g.Container(uid, id))
 }
 
-// InPod reports whether a process is in the cgroup of a pod.
+// InPod reports whether a process is in the cgroup of a pod or, without cgroups, in the PID namespace of a container.
 func (g Groups) InPod(pid int) bool {
+	if g.None() {
+		return proctree.NamespaceOf(pid) != ""
+	}
 	return g.namesPod(cgroupsOf(pid))
 }
 
@@ -259,6 +295,9 @@ func (g Groups) namesPod(text string) bool {
 // OOMKilled reports whether the kernel has OOM-killed a process of a container, if the container's cgroup still exists. It is for a
 // container whose shim could not record this.
 func (g Groups) OOMKilled(uid, id string) bool {
+	if g.None() {
+		return false
+	}
 	kills, err := cgroup.MemoryGroupIn(filepath.Join(g.memory(), g.Container(uid, id)), g.unified).OOMKills()
 	return err == nil && kills > 0
 }
@@ -273,6 +312,9 @@ func (g Groups) Parent() string {
 
 // Pod returns the cgroup of a pod, which contains those of its containers, relative to the mount point of a hierarchy.
 func (g Groups) Pod(uid string) string {
+	if g.None() {
+		return ""
+	}
 	if g.systemd {
 		return path.Join(g.Parent(), slice(uid))
 	}

@@ -31,6 +31,14 @@ func NewReporter() *Reporter {
 	return &Reporter{os.NewFile(reportFD, "report")}
 }
 
+// Descriptors returns the file descriptors that a program needs which this process executes, to report in its place.
+func (r *Reporter) Descriptors() []int {
+	if r.pipe == nil {
+		return nil
+	}
+	return []int{reportFD}
+}
+
 // Ready reports that the daemon is ready.
 func (r *Reporter) Ready() { r.send(report{}) }
 

@@ -1,0 +1,147 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/rootless"
+)
+
+// ofRoot are the checks that do not apply to a daemon without root, or are those of [ofUser] for it.
+func ofRoot() []string {
+	return []string{"privileges", "AppArmor", "user namespaces", "cgroups", "mount namespace", "network", "sockets"}
+}
+
+// ofUser checks what a daemon without root needs.
+func ofUser() []check {
+	return []check{
+		{"privileges", func() result {
+			return ok("user %d without root: pods have no host ports, limits of CPU and memory, or devices", os.Geteuid())
+		}},
+		{"user IDs", userIDs},
+		{"ID mapping", func() result { return mappingPrograms(exec.LookPath) }},
+		{"user namespaces", func() result { return unprivileged("/proc") }},
+		{"way out", func() result { return wayOut(exec.LookPath, "/dev/net/tun") }},
+		{"AppArmor", func() result { return ok("not used without root: containers run without a profile") }},
+		{"cgroups", func() result {
+			return ok("not used without root: CPU and memory of pods are neither limited nor measured")
+		}},
+		{"lingering", func() result { return lingering("/run/systemd/system", "/var/lib/systemd/linger") }},
+	}
+}
+
+// userIDs checks the IDs that the user may map.
+func userIDs() result {
+	var texts, hints []string
+	for _, file := range []string{rootless.SubUIDs, rootless.SubGIDs} {
+		err := rootless.CheckIDs(file)
+		if err == nil {
+			continue
+		}
+		texts = append(texts, err.Error())
+		if e, is := errors.AsType[*rootless.Error](err); is {
+			hints = append(hints, e.Hint)
+		}
+	}
+	if len(texts) > 0 {
+		return result{Fail, strings.Join(texts, "; "), strings.Join(hints, "; ")}
+	}
+	return ok("in %s and %s", rootless.SubUIDs, rootless.SubGIDs)
+}
+
+// mappingPrograms checks the programs that map IDs and enter namespaces.
+func mappingPrograms(look func(string) (string, error)) result {
+	var missing []string
+	for program, pkg := range map[string]string{"newuidmap": "uidmap", "newgidmap": "uidmap", "nsenter": "util-linux"} {
+		path, err := look(program)
+		if err != nil {
+			missing = append(missing, pkg)
+			continue
+		}
+		if program != "nsenter" && !isPrivileged(path) {
+			return result{
+				Fail, path + " has neither the set-user-ID bit nor file capabilities, so it cannot map IDs",
+				"reinstall the package uidmap as root",
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return result{Fail, "newuidmap, newgidmap or nsenter is not installed", "run as root: apt-get install uidmap util-linux"}
+	}
+	return ok("newuidmap, newgidmap and nsenter are installed")
+}
+
+// isPrivileged reports whether a program gets privileges when it is executed.
+func isPrivileged(path string) bool {
+	st, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	_, err = unix.Getxattr(path, "security.capability", nil)
+	return st.Mode()&fs.ModeSetuid != 0 || err == nil
+}
+
+// unprivileged checks whether users may create user namespaces.
+func unprivileged(proc string) result {
+	number := func(name string) (int, bool) {
+		text, err := os.ReadFile(filepath.Join(proc, "sys", name))
+		if err != nil {
+			return 0, false
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		return n, err == nil
+	}
+	if most, known := number("user/max_user_namespaces"); !known || most == 0 {
+		return result{Fail, "the kernel permits no user namespaces", "run as root: sysctl -w user.max_user_namespaces=15000"}
+	}
+	if on, known := number("kernel/unprivileged_userns_clone"); known && on == 0 { // Debian 10 and earlier
+		return result{
+			Fail, "user namespaces are permitted for root only", "run as root: sysctl -w kernel.unprivileged_userns_clone=1",
+		}
+	}
+	if on, known := number("kernel/apparmor_restrict_unprivileged_userns"); known && on == 1 {
+		return result{Warn, "AppArmor restricts user namespaces to programs with a profile", rootless.AppArmorHint}
+	}
+	return ok("permitted for users")
+}
+
+// wayOut checks what connects pods with the networks of the host.
+func wayOut(look func(string) (string, error), tun string) result {
+	if _, err := look("pasta"); err != nil {
+		return result{Warn, "pasta is not installed: pods reach each other, and nothing else", "run as root: apt-get install passt"}
+	}
+	const open = unix.R_OK | unix.W_OK
+	if err := unix.Access(tun, open); err != nil {
+		return result{
+			Warn, fmt.Sprintf("%s: %v: pods reach each other, and nothing else", tun, err), "run as root: modprobe tun; chmod 0666 " + tun,
+		}
+	}
+	return ok("pasta is installed; the host's loopback is not reached")
+}
+
+// lingering checks whether systemd keeps what a user who has logged out runs.
+func lingering(systemd, dir string) result {
+	if _, err := os.Stat(systemd); err != nil {
+		return ok("not needed without systemd")
+	}
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+	if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+		return result{
+			Warn, "systemd removes the runtime directory of the user after the logout: pods start again after the next login",
+			"run as root: loginctl enable-linger " + name,
+		}
+	}
+	return ok("enabled")
+}

@@ -1,0 +1,104 @@
+package doctor
+
+import (
+	"errors"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestUnprivileged tests what forbids user namespaces to users.
+func TestUnprivileged(t *testing.T) {
+	for _, test := range []struct {
+		files map[string]string
+		grade Grade
+		hint  string
+	}{
+		{map[string]string{"user/max_user_namespaces": "1000\n"}, OK, ""},
+		{map[string]string{}, Fail, "user.max_user_namespaces"},
+		{map[string]string{"user/max_user_namespaces": "0\n"}, Fail, "user.max_user_namespaces"},
+		{
+			map[string]string{"user/max_user_namespaces": "9\n", "kernel/unprivileged_userns_clone": "0\n"},
+			Fail, "unprivileged_userns_clone",
+		},
+		{map[string]string{"user/max_user_namespaces": "9\n", "kernel/unprivileged_userns_clone": "1\n"}, OK, ""},
+		{
+			map[string]string{"user/max_user_namespaces": "9\n", "kernel/apparmor_restrict_unprivileged_userns": "1\n"},
+			Warn, "apparmor_restrict_unprivileged_userns",
+		},
+	} {
+		proc := t.TempDir()
+		for name, text := range test.files {
+			path := filepath.Join(proc, "sys", name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := unprivileged(proc); r.grade != test.grade || !strings.Contains(r.hint, test.hint) {
+			t.Errorf("%v: %+v", test.files, r)
+		}
+	}
+}
+
+// TestMappingPrograms tests programs that are missing, and those without privileges.
+func TestMappingPrograms(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(program, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	found := func(string) (string, error) { return program, nil }
+	if r := mappingPrograms(found); r.grade != Fail || !strings.Contains(r.detail, "set-user-ID") {
+		t.Errorf("without privileges: %+v", r)
+	}
+	if err := os.Chmod(program, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	if r := mappingPrograms(found); r.grade != OK {
+		t.Errorf("installed: %+v", r)
+	}
+	if r := mappingPrograms(missing); r.grade != Fail || !strings.Contains(r.hint, "uidmap") {
+		t.Errorf("missing: %+v", r)
+	}
+}
+
+// missing finds no program.
+func missing(string) (string, error) { return "", errors.New("not found") }
+
+func TestWayOut(t *testing.T) {
+	tun := filepath.Join(t.TempDir(), "tun")
+	found := func(string) (string, error) { return "/usr/bin/pasta", nil }
+	if r := wayOut(missing, tun); r.grade != Warn || !strings.Contains(r.hint, "passt") {
+		t.Errorf("without pasta: %+v", r)
+	}
+	if r := wayOut(found, tun); r.grade != Warn || !strings.Contains(r.hint, "chmod 0666") {
+		t.Errorf("without a device: %+v", r)
+	}
+	if err := os.WriteFile(tun, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if r := wayOut(found, tun); r.grade != OK {
+		t.Errorf("installed: %+v", r)
+	}
+}
+
+func TestLingering(t *testing.T) {
+	dir := t.TempDir()
+	if r := lingering(filepath.Join(dir, "missing"), dir); r.grade != OK {
+		t.Errorf("without systemd: %+v", r)
+	}
+	if r := lingering(dir, dir); r.grade != Warn || !strings.Contains(r.hint, "loginctl enable-linger ") {
+		t.Errorf("off: %+v", r)
+	}
+	u, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, u.Username), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if r := lingering(dir, dir); r.grade != OK {
+		t.Errorf("on: %+v", r)
+	}
+}

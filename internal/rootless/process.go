@@ -1,0 +1,114 @@
+package rootless
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// process identifies a process until the next boot. Start is field 22 of proc_pid_stat(5). The zero value is none.
+type process struct {
+	PID   int    `json:"pid,omitempty"`
+	Start uint64 `json:"start,omitempty"`
+}
+
+// processOf returns the process with an ID. The zero value: there is none, or it is a zombie.
+func processOf(pid int) process {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return process{}
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // the name may contain anything
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return process{}
+	}
+	start, err := strconv.ParseUint(fields[19], 10, 64)
+	if err != nil {
+		return process{}
+	}
+	return process{pid, start}
+}
+
+// runs reports whether the process exists.
+func (p process) runs() bool { return p.PID > 0 && processOf(p.PID) == p }
+
+// path returns the path of a file of the process in /proc.
+func (p process) path(name string) string { return filepath.Join("/proc", strconv.Itoa(p.PID), name) }
+
+// namespace returns the identity of a namespace of the process, such as user:[4026531837]; "" if it must not be known.
+func (p process) namespace(kind string) string {
+	name, _ := os.Readlink(p.path("ns/" + kind))
+	return name
+}
+
+// kill sends SIGKILL. It is no error if the process does not exist.
+func (p process) kill() error {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err == nil {
+		defer unix.Close(fd)
+		if !p.runs() {
+			return nil
+		}
+		err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+	}
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("kill process %d: %w", p.PID, err)
+	}
+	return nil
+}
+
+const (
+	// killTimeout bounds the exit of processes that were killed.
+	killTimeout = 30 * time.Second
+	// pollInterval is the interval in which processes and locks are checked.
+	pollInterval = 20 * time.Millisecond
+)
+
+// killAll kills what list returns until it returns nothing.
+func killAll(ctx context.Context, list func() ([]process, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		left, err := list()
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		for _, p := range left {
+			err = errors.Join(err, p.kill())
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%d killed processes do not exit, such as process %d", len(left), left[0].PID)
+		}
+	}
+}
+
+// inUserNamespace returns the processes of a user namespace in the form of [process.namespace].
+func inUserNamespace(name string) ([]process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var found []process
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if p := processOf(pid); p.PID != 0 && p.namespace("user") == name {
+				found = append(found, p)
+			}
+		}
+	}
+	return found, nil
+}

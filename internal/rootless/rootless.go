@@ -1,0 +1,326 @@
+package rootless
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/runtime/record"
+)
+
+// variable is the environment variable of a daemon in the namespaces. Its value is the descriptor of the lock.
+const variable = "PODSTEAD_ROOTLESS_LOCK"
+
+const (
+	recordFile = "namespaces.json"
+	lockName   = "namespaces.lock"
+	// lockTimeout bounds the time in which other processes create or remove the namespaces.
+	lockTimeout = time.Minute
+	// programTimeout bounds newuidmap, newgidmap and the start of pasta.
+	programTimeout = 20 * time.Second
+)
+
+// Error is an error that a person can do something about.
+type Error struct{ Message, Hint string }
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Namespaces are the namespaces of a daemon without root.
+type Namespaces struct {
+	StateDir, RunDir string
+	// Holder is the path of the program of package holder.
+	Holder string
+	// Inherit are the descriptors that the program in the namespaces inherits with the standard ones.
+	Inherit []int
+	// Warn is called with what limits pods; nil: nothing is reported.
+	Warn func(message string)
+
+	held int // the descriptor of the lock that Enter has passed; 0: none
+}
+
+// names is the content of namespaces.json.
+type names struct {
+	BootID string  `json:"bootID"`
+	Holder process `json:"holder"`
+	Pasta  process `json:"pasta"` // none: there is no way out of the network namespace
+}
+
+// Inside reports whether this process was started by [Namespaces.Enter].
+func Inside() bool { return os.Getenv(variable) != "" }
+
+// Entered is called first by a daemon in the namespaces, before it starts a process, which would inherit the lock.
+func (n *Namespaces) Entered() error {
+	fd, err := strconv.Atoi(os.Getenv(variable))
+	if err != nil {
+		return fmt.Errorf("%s: %w", variable, err)
+	}
+	if _, err = unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
+		return fmt.Errorf("%s=%d: %w", variable, fd, err)
+	}
+	n.held = fd
+	return nil
+}
+
+// unlock releases the lock that Enter has passed.
+func (n *Namespaces) unlock() {
+	if n.held != 0 {
+		_ = errors.Join(unix.Flock(n.held, unix.LOCK_UN), unix.Close(n.held)) // it was locked
+		n.held = 0
+	}
+}
+
+// Enter executes this program with the same arguments in the namespaces, which it creates if there are none. It returns on errors only. The
+// program that it executes calls [Namespaces.Entered] and [Namespaces.Keep].
+func (n *Namespaces) Enter(ctx context.Context) error {
+	nsenter, err := exec.LookPath("nsenter")
+	if err != nil {
+		return &Error{"enter namespaces: nsenter: not found", "install it (Debian: apt-get install util-linux)"}
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	// The directories of the user must exist: those on the path in the namespaces are the same ones.
+	if err := errors.Join(os.MkdirAll(n.StateDir, 0o711), os.MkdirAll(n.RunDir, 0o700)); err != nil {
+		return fmt.Errorf("enter namespaces: %w", err)
+	}
+	lock, err := n.lock(ctx)
+	if err != nil {
+		return fmt.Errorf("enter namespaces: %w", err)
+	}
+	defer unix.Close(lock)
+	anchor, err := n.anchor(ctx)
+	if err != nil {
+		return err
+	}
+	args := []string{
+		"nsenter", "--target", strconv.Itoa(anchor.PID), "--user", "--mount", "--net", "--preserve-credentials", "--", program,
+	}
+	for _, fd := range append(n.Inherit, lock) {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, 0); err != nil {
+			return fmt.Errorf("enter namespaces: %w", err)
+		}
+	}
+	err = syscall.Exec(nsenter, append(args, os.Args[1:]...), append(os.Environ(), variable+"="+strconv.Itoa(lock)))
+	return fmt.Errorf("enter namespaces: execute %s: %w", nsenter, err)
+}
+
+// lock locks the record. The caller closes the descriptor.
+func (n *Namespaces) lock(ctx context.Context) (int, error) {
+	path := filepath.Join(n.StateDir, lockName)
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return -1, fmt.Errorf("open %s: %w", path, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return fd, nil
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return -1, errors.Join(fmt.Errorf("lock %s: %w", path, err), unix.Close(fd))
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return -1, errors.Join(fmt.Errorf("lock %s: another process holds it for more than %v", path, lockTimeout), unix.Close(fd))
+		}
+	}
+}
+
+// anchor returns a process in the namespaces. The caller holds the lock.
+func (n *Namespaces) anchor(ctx context.Context) (process, error) {
+	r, err := n.read()
+	if err != nil {
+		return process{}, err
+	}
+	a := n.find(r)
+	if a == (process{}) {
+		if err := n.clear(ctx, r); err != nil {
+			return process{}, fmt.Errorf("end the pods of namespaces that are lost: %w", err)
+		}
+		if a, err = n.create(ctx); err != nil {
+			return process{}, err
+		}
+		r = names{BootID: r.BootID, Holder: a}
+		if err := n.write(r); err != nil { // before anything else is started, which would be lost with a crash
+			return process{}, errors.Join(err, a.kill())
+		}
+	}
+	if r.Pasta.runs() {
+		return a, nil
+	}
+	if r.Pasta, err = n.startPasta(ctx, a); err != nil {
+		n.warn("pods have no way out of this host: " + err.Error())
+		return a, nil
+	}
+	return a, n.write(r)
+}
+
+func (n *Namespaces) warn(message string) {
+	if n.Warn != nil {
+		n.Warn(message)
+	}
+}
+
+// find returns a process in the namespaces of the record: the holder or, if it was killed, the keeper or the monitor of containers. It
+// returns none if there is no such process, or if it has another run directory: systemd removes that of a user who has logged out.
+func (n *Namespaces) find(r names) process {
+	for _, p := range append([]process{r.Holder}, n.monitors()...) {
+		if p.runs() && p.namespace("user") != "" && n.hasRunDir(p) && p.runs() {
+			return p
+		}
+	}
+	return process{}
+}
+
+// hasRunDir reports whether the run directory of a process is that of this one.
+func (n *Namespaces) hasRunDir(p process) bool {
+	own, err := os.Stat(n.RunDir)
+	if err != nil {
+		return false
+	}
+	theirs, err := os.Stat(filepath.Join(p.path("root"), n.RunDir))
+	return err == nil && os.SameFile(own, theirs)
+}
+
+// monitorState is the state directory of the monitor.
+func (n *Namespaces) monitorState() string {
+	return engine.MonitorDir(record.Dirs{Run: n.RunDir}.EngineRun())
+}
+
+// monitors returns the keepers and monitors. A container can start a process with their arguments, but not in the PID namespace of the
+// host.
+func (n *Namespaces) monitors() (found []process) {
+	self := process{PID: os.Getpid()}
+	for _, pid := range monitor.Processes(n.monitorState()) {
+		p := processOf(pid)
+		if p.namespace("pid") == self.namespace("pid") && p.namespace("user") != self.namespace("user") {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// clear ends what earlier namespaces have left: all processes in them if their holder is known, or else containers by the records of their
+// monitor. A daemon in new namespaces could not reach them.
+func (n *Namespaces) clear(ctx context.Context, r names) error {
+	if name := r.Holder.namespace("user"); name != "" && r.Holder.runs() {
+		if err := killAll(ctx, func() ([]process, error) { return inUserNamespace(name) }); err != nil {
+			return err
+		}
+	}
+	if err := killAll(ctx, func() ([]process, error) { return n.monitors(), nil }); err != nil { // they would start others
+		return err
+	}
+	left := monitor.FirstProcesses(n.monitorState())
+	err := killAll(ctx, func() (running []process, err error) {
+		for pid, start := range left {
+			if p := (process{pid, start}); p.runs() {
+				running = append(running, p)
+			}
+		}
+		return running, nil
+	})
+	return errors.Join(err, r.Pasta.killIfRuns())
+}
+
+func (p process) killIfRuns() error {
+	if !p.runs() {
+		return nil
+	}
+	return p.kill()
+}
+
+// Keep is called by a daemon in the namespaces when it has the lock of its engine. It starts a holder if there is none, and releases the
+// lock that [Namespaces.Enter] has passed.
+func (n *Namespaces) Keep(ctx context.Context) error {
+	defer n.unlock()
+	r, err := n.read()
+	if err != nil || r.Holder.runs() {
+		return err
+	}
+	if r.Holder, err = n.hold(ctx); err != nil {
+		return err
+	}
+	return n.write(r)
+}
+
+// Release removes the namespaces if neither a container nor another daemon uses them. A daemon in them calls it when its engine is closed:
+// they exist until it exits.
+func (n *Namespaces) Release(ctx context.Context) error {
+	n.unlock() // the engine did not start
+	lock, err := n.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(lock)
+	if used, err := monitor.InUse(n.monitorState()); used || err != nil {
+		return err
+	}
+	switch engineLock, err := os.Open(engine.LockPath(record.Dirs{State: n.StateDir}.Engine())); {
+	case err == nil:
+		defer engineLock.Close()
+		if unix.Flock(int(engineLock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+			return nil // another daemon has it
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	r, err := n.read()
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(n.StateDir, recordFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return errors.Join(r.Pasta.killIfRuns(), r.Holder.killIfRuns())
+}
+
+// read reads the record. That of an earlier boot, or one that cannot be read, has no processes.
+func (n *Namespaces) read() (names, error) {
+	boot, err := bootid.Read()
+	if err != nil {
+		return names{}, err
+	}
+	var r names
+	text, err := os.ReadFile(filepath.Join(n.StateDir, recordFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	if err != nil || json.Unmarshal(text, &r) != nil || r.BootID != boot {
+		r = names{}
+	}
+	r.BootID = boot
+	return r, nil
+}
+
+func (n *Namespaces) write(r names) error {
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = atomicfile.Write(filepath.Join(n.StateDir, recordFile), append(text, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("record namespaces: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+package namespace
+
+import "testing"
+
+// TestLastMapped tests the end of the IDs that are mapped without a gap, in files of several lines and in any order.
+func TestLastMapped(t *testing.T) {
+	for text, want := range map[string]int64{
+		"         0          0 4294967295\n":                     4294967294,
+		"         0       1000          1\n":                     0,
+		"         0       1000 1\n 1 100000 65536\n":             65536,
+		" 1 100000 65536\n 0 1000 1\n":                           65536,
+		" 0 1000 1\n 2 100000 65536\n":                           0,
+		" 0 1000 1\n 1 100000 10\n 11 5000 9\n 30 70000 70000\n": 19,
+		"":                  -1,
+		" 1 100000 65536\n": -1,
+		"garbage\n":         -1,
+	} {
+		if got := LastMapped(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package oci
+
+import (
+	"fmt"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// systemDaemon is the hint for what only root can do.
+const systemDaemon = "run the pod as root or as a member of group podstead, with podstead --system"
+
+// CheckRootless returns what a pod requests that a daemon without root cannot do. Each would otherwise be ignored, or mean the namespaces
+// of the daemon in place of the host's.
+func (h Host) CheckRootless(pod *spec.Pod) []lifecycle.Refusal {
+	if !h.Rootless {
+		return nil
+	}
+	r := &rootless{}
+	const own = "without root, the namespaces of the host cannot be joined"
+	r.deny(pod.HostNetwork, "hostNetwork", own, systemDaemon)
+	r.deny(pod.HostPID, "hostPID", own, systemDaemon)
+	r.deny(pod.HostIPC, "hostIPC", own, systemDaemon)
+	r.deny(pod.ShareProcessNamespace, "shareProcessNamespace",
+		"without root, a container has no cgroup, and its processes could outlive it", "remove the field, or "+systemDaemon)
+	r.deny(pod.HostUsers != nil && !*pod.HostUsers, "hostUsers", "false: without root, all pods share the user namespace of the user",
+		"remove the field: root in the pod is unprivileged on the host in any case")
+	for field := range pod.HostPortFields() {
+		r.deny(true, field, "without root, host ports are not supported",
+			"use podstead port-forward POD 8080 in its place, or "+systemDaemon)
+	}
+	for _, name := range []string{spec.ResourceCPU, spec.ResourceMemory} {
+		for _, field := range pod.LimitFields(name) {
+			r.deny(true, field, "without root, pods have no cgroups, so the limit cannot be enforced", "remove the limit, or "+systemDaemon)
+		}
+	}
+	if s := pod.SecurityContext; s != nil {
+		r.mapped("securityContext.runAsUser", s.RunAsUser, h.LastID)
+		r.mapped("securityContext.runAsGroup", s.RunAsGroup, h.LastID)
+		r.mapped("securityContext.fsGroup", s.FSGroup, h.LastID)
+		for i := range s.SupplementalGroups {
+			r.mapped(fmt.Sprintf("securityContext.supplementalGroups[%d]", i), &s.SupplementalGroups[i], h.LastID)
+		}
+	}
+	for _, l := range []struct {
+		name       string
+		containers []spec.Container
+	}{{"initContainers", pod.InitContainers}, {"containers", pod.Containers}, {"ephemeralContainers", pod.EphemeralContainers}} {
+		for i := range l.containers {
+			r.container(fmt.Sprintf("%s[%d].", l.name, i), h.LastID, &l.containers[i])
+		}
+	}
+	return r.refused
+}
+
+// rootless collects refusals.
+type rootless struct{ refused []lifecycle.Refusal }
+
+func (r *rootless) deny(requested bool, field, message, hint string) {
+	if requested {
+		r.refused = append(r.refused, lifecycle.Refusal{
+			Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: field, Message: message, Hint: hint,
+		})
+	}
+}
+
+// container checks the fields of a container.
+func (r *rootless) container(at string, last int64, c *spec.Container) {
+	if s := c.SecurityContext; s != nil {
+		r.deny(s.Privileged != nil && *s.Privileged, at+"securityContext.privileged",
+			"without root, a container cannot have the devices and the capabilities of the host", systemDaemon)
+		r.mapped(at+"securityContext.runAsUser", s.RunAsUser, last)
+		r.mapped(at+"securityContext.runAsGroup", s.RunAsGroup, last)
+	}
+	r.deny(len(c.Devices) > 0, at+"devices", "without root, containers get no devices of the host", systemDaemon)
+	r.deny(c.TargetContainerName != "", at+"targetContainerName",
+		"without root, a container has no cgroup, and its processes could outlive it in the PID namespace of the target",
+		"use podstead exec POD -- COMMAND, or debug without a target")
+}
+
+// mapped checks that an ID is mapped.
+func (r *rootless) mapped(field string, id *int64, last int64) {
+	if id != nil {
+		r.deny(*id > last, field, fmt.Sprintf("%d: the IDs of pods of this user are 0 to %d", *id, last),
+			"use a lower ID, or give the user more IDs in /etc/subuid and /etc/subgid and restart the daemon")
+	}
+}

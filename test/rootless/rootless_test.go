@@ -1,0 +1,347 @@
+//go:build e2e
+
+package rootless_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/namespace"
+	"github.com/podstead/podstead/test/transcript"
+)
+
+// web is a pod with a volume and probes of two kinds. It takes the path of an image archive.
+const web = `name = "web"
+imageArchives = [%q]
+terminationGracePeriodSeconds = 1
+
+[[volumes]]
+name = "pages"
+emptyDir = {}
+
+[[containers]]
+name = "httpd"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo hello >/pages/index.html; exec httpd -f -p 8080 -h /pages"]
+volumeMounts = [{ name = "pages", mountPath = "/pages" }]
+readinessProbe = { httpGet = { port = 8080, path = "/index.html" }, periodSeconds = 1 }
+livenessProbe = { exec = { command = ["cat", "/pages/index.html"] }, periodSeconds = 60, timeoutSeconds = 60 }
+`
+
+// httpd is in the command line of the container of web, and of no other process.
+const httpd = "httpd -f -p 8080"
+
+// TestUser runs pods as an ordinary user: what runs, what survives when processes are killed, what is rejected, and what is left.
+func TestUser(t *testing.T) {
+	outside := newNetwork(t)
+	p := newPerson(t)
+	hello := filepath.Join(p.dir, "examples/hello.toml")
+	if out := p.run(t, "podstead", "run", hello); !strings.Contains(out, "Hello, world, from a pod.") {
+		t.Errorf("run: %q", out)
+	}
+	file := filepath.Join(p.dir, "web.toml")
+	text := fmt.Sprintf(web, filepath.Join(p.dir, "examples/images/busybox.tar"))
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.run(t, "podstead", "apply", "--wait", "--timeout", "3m", file)
+	for _, dir := range []string{".local/share/podstead/engine", ".local/state/podstead", ".config/podstead/pods.d"} {
+		if _, err := os.Stat(filepath.Join(p.dir, "home", dir)); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Run("network", func(t *testing.T) { p.testNetwork(t, outside) })
+	t.Run("killed", p.testKilled)
+	t.Run("rejected", p.testRejected)
+	t.Run("exec", func(t *testing.T) { // its processes are found without a cgroup
+		const command = "sleep 7654 & sleep 7655"
+		_, _, err := p.try(t, "timeout", "5", filepath.Join(p.dir, "bin/podstead"), "exec", "web", "--", "sh", "-c", command)
+		if err == nil {
+			t.Error("exec was not interrupted")
+		}
+		await(t, func() bool { return len(p.processes("sleep 765")) == 0 })
+	})
+	p.run(t, "podstead", "stop", "web")
+	p.run(t, "podstead", "start", "web")
+	p.run(t, "podstead", "wait", "--for=condition=Ready", "--timeout=3m", "pod/web")
+	p.run(t, "podstead", "delete", "--force", "web")
+	p.run(t, "podstead", "daemon", "stop")
+	await(t, func() bool { return len(p.processes("")) == 0 }) // the holder and pasta, too
+}
+
+// testNetwork reaches a host outside, and not the loopback of the host.
+func (p *person) testNetwork(t *testing.T, outside string) {
+	get := func(timeout, address, port string) (stdout, stderr string, err error) {
+		url := "http://" + net.JoinHostPort(address, port)
+		return p.try(t, "podstead", "exec", "web", "--", "timeout", timeout, "wget", "-qO-", url)
+	}
+	if out, errs, err := get("60", outside, "80"); out != "outside" {
+		t.Errorf("answer of another host: %q, %v, %s", out, err, errs)
+	}
+	host, err := net.Listen("tcp", ":0") // on all addresses of the host
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close()
+	go func() { _ = http.Serve(host, http.NotFoundHandler()) }()
+	_, port, err := net.SplitHostPort(host.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gateway := p.run(t, "podstead", "exec", "web", "--", "sh", "-c", "ip route | sed -n 's/^default via \\([^ ]*\\).*/\\1/p'")
+	for _, address := range []string{"127.0.0.1", strings.TrimSpace(gateway), hostAddress} {
+		out, errs, err := get("5", address, port)
+		if err == nil || strings.Contains(out+errs, "404") {
+			t.Errorf("a server on the loopback of the host answers at %s: %s%s", address, out, errs)
+		}
+	}
+}
+
+// testKilled kills the daemon, then also the process that holds the namespaces, and the container is the same one. If nothing is left that
+// knows the namespaces, the container is killed and started again.
+func (p *person) testKilled(t *testing.T) {
+	const daemon, holder = "podstead daemon", "podstead-holder"
+	before := p.one(t, httpd)
+	kill(t, p.one(t, daemon))
+	p.run(t, "podstead", "get")
+	kill(t, p.one(t, daemon), p.one(t, holder))
+	if out := p.run(t, "podstead", "exec", "web", "--", "cat", "/pages/index.html"); out != "hello\n" {
+		t.Errorf("exec: %q", out)
+	}
+	if after := p.one(t, httpd); after != before {
+		t.Errorf("the container is process %d, was %d", after, before)
+	}
+	p.one(t, holder)
+	kill(t, p.one(t, daemon), p.one(t, holder))
+	await(t, func() bool { // keeper and monitor start each other
+		for _, pid := range p.processes("podstead-monitor") {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		return len(p.processes("podstead-monitor")) == 0
+	})
+	if after := p.one(t, httpd); after != before {
+		t.Errorf("the container is process %d, was %d", after, before)
+	}
+	p.run(t, "podstead", "wait", "--for=condition=Ready", "--timeout=3m", "pod/web")
+	await(t, func() bool { // the pod was ready before its loss was found
+		found := p.processes(httpd)
+		return len(found) == 1 && found[0] != before
+	})
+	p.run(t, "podstead", "wait", "--for=condition=Ready", "--timeout=3m", "pod/web")
+}
+
+// testRejected requests what needs root.
+func (p *person) testRejected(t *testing.T) {
+	for field, line := range map[string]string{
+		"hostNetwork":                              "hostNetwork = true",
+		"hostPID":                                  "hostPID = true",
+		"hostIPC":                                  "hostIPC = true",
+		"shareProcessNamespace":                    "shareProcessNamespace = true",
+		"hostUsers":                                "hostUsers = false",
+		"containers[0].ports[0].hostPort":          "CONTAINER, ports = [{ containerPort = 80, hostPort = 8080 }] }]",
+		"containers[0].resources.limits.memory":    "CONTAINER, resources = { limits = { memory = '64Mi' } } }]",
+		"containers[0].resources.limits.cpu":       "CONTAINER, resources = { limits = { cpu = 1 } } }]",
+		"containers[0].securityContext.privileged": "CONTAINER, securityContext = { privileged = true } }]",
+	} {
+		if !strings.HasPrefix(line, "CONTAINER") {
+			line += "\nCONTAINER }]"
+		}
+		line = strings.Replace(line, "CONTAINER", "containers = [{ name = 'c', image = 'i'", 1)
+		file := filepath.Join(p.dir, "rejected.toml")
+		if err := os.WriteFile(file, []byte("name = 'rejected'\n"+line+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, errs, err := p.try(t, "podstead", "run", file)
+		has := func(text string) bool { return strings.Contains(errs, text) }
+		if err == nil || !has(field+": ") || !has("without root") || !has("hint: ") {
+			t.Errorf("%s: %v, %s", field, err, errs)
+		}
+	}
+	_, errs, err := p.try(t, "podstead", "debug", "web", "--target", "httpd", "--image", "localhost/podstead/busybox:1", "--", "true")
+	if err == nil || !strings.Contains(errs, "targetContainerName: without root") {
+		t.Errorf("debug --target: %v, %s", err, errs)
+	}
+}
+
+// TestOtherUser tries to reach the daemon and the pods of a user as another one, who has a daemon too.
+func TestOtherUser(t *testing.T) {
+	p, attacker := newPerson(t), newPerson(t)
+	file := filepath.Join(p.dir, "web.toml")
+	text := fmt.Sprintf(web, filepath.Join(p.dir, "examples/images/busybox.tar"))
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.run(t, "podstead", "apply", "--wait", "--timeout", "3m", file)
+	if out := attacker.run(t, "podstead", "get", "-o", "json"); strings.Contains(out, "httpd") {
+		t.Errorf("pods of another user: %s", out)
+	}
+	socket := filepath.Join(p.runDir(), "podstead/podstead.sock")
+	if _, errs, err := attacker.try(t, "podstead", "--socket", socket, "get"); err == nil || !strings.Contains(errs, "permission denied") {
+		t.Errorf("socket of another user: %v, %s", err, errs)
+	}
+	state := filepath.Join(p.dir, "home/.local/share/podstead")
+	container := strconv.Itoa(p.one(t, httpd))
+	holder := strconv.Itoa(p.one(t, "podstead-holder"))
+	for _, args := range [][]string{
+		{"ls", p.runDir()},
+		{"ls", filepath.Join(state, "engine")},
+		{"ls", filepath.Join(state, "pods")},
+		{"ls", state},
+		{"cat", filepath.Join(state, "namespaces.json")},
+		{"nsenter", "--target", holder, "--user", "--preserve-credentials", "true"},
+		{"nsenter", "--target", container, "--net", "true"},
+		{"ls", "/proc/" + container + "/root/"},
+		{"cat", "/proc/" + container + "/environ"},
+		{"/bin/kill", "-KILL", container},
+		{"/bin/kill", "-KILL", holder},
+	} {
+		if out, _, err := attacker.try(t, args...); err == nil {
+			t.Errorf("%v: %s", args, out)
+		}
+	}
+	if got := strconv.Itoa(p.one(t, httpd)); got != container {
+		t.Errorf("the container is process %s, was %s", got, container)
+	}
+	for _, one := range []*person{p, attacker} {
+		one.run(t, "podstead", "daemon", "stop", "--pods")
+		await(t, func() bool { return len(one.processes("")) == 0 })
+	}
+}
+
+// TestPage runs the commands of the page for users without root, and compares their output with the page.
+func TestPage(t *testing.T) {
+	newNetwork(t)
+	p := newPerson(t)
+	text, err := os.ReadFile("../../docs/howto/run-pods-without-root.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := transcript.Parse(string(text), "podstead")
+	if err != nil || len(steps) < 5 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	work := filepath.Join(p.dir, "work")
+	if err := errors.Join(os.Mkdir(work, 0o755),
+		os.Symlink(filepath.Join(p.dir, "examples"), filepath.Join(work, "examples"))); err != nil {
+		t.Fatal(err)
+	}
+	shell := &transcript.Shell{
+		Dir: work, Env: p.env, Timeout: limit, Credential: p.credential(),
+		Replace: strings.NewReplacer(work, "/home/ada", filepath.Join(p.dir, "home"), "/home/ada", p.runDir(), "/run/user/1000",
+			p.name, "ada", strconv.Itoa(p.uid), "1000"),
+	}
+	for i := range steps {
+		if err := shell.Run(t.Context(), &steps[i]); err != nil {
+			t.Errorf("line %d: %s: %v", steps[i].Line, steps[i].Command, err)
+		}
+	}
+	await(t, func() bool { return len(p.processes("")) == 0 })
+}
+
+// await waits until a condition is met.
+func await(t *testing.T, met func() bool) {
+	t.Helper()
+	tick, late := time.NewTicker(50*time.Millisecond), time.NewTimer(limit)
+	defer tick.Stop()
+	defer late.Stop()
+	for !met() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatal("the condition is not met")
+		}
+	}
+}
+
+// Addresses of the host of the users and of another host.
+const hostAddress, outsideAddress = "198.51.100.1", "198.51.100.2"
+
+// newNetwork connects the network namespace of this test, which is that of the host of its users, with another host, and gives pasta a
+// device that users can open. It returns the address of a server on the other host, which answers "outside".
+func newNetwork(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	tun := filepath.Join(dir, "tun")
+	if err := errors.Join(unix.Mknod(tun, unix.S_IFCHR, int(unix.Mkdev(10, 200))), os.Chmod(tun, 0o666),
+		unix.Mount(tun, "/dev/net/tun", "", unix.MS_BIND, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount("/dev/net/tun", unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	pins, err := namespace.Pin(filepath.Join(dir, "outside"), namespace.Options{Network: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := namespace.Unpin(filepath.Join(dir, "outside")); err != nil {
+			t.Error(err)
+		}
+	})
+	other, err := os.Open(pins.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name = "up0"
+	veth := netlink.NewVeth(attrs)
+	veth.PeerName, veth.PeerNamespace = "up1", netlink.NsFd(int(other.Fd()))
+	if err := errors.Join(netlink.LinkAdd(veth), setUp("up0", hostAddress),
+		netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(outsideAddress)})); err != nil {
+		t.Fatal(err)
+	}
+	var listener net.Listener
+	started := make(chan error)
+	go func() { // the thread ends with this goroutine
+		runtime.LockOSThread()
+		err := unix.Setns(int(other.Fd()), unix.CLONE_NEWNET)
+		if err == nil {
+			if err = setUp("up1", outsideAddress); err == nil {
+				listener, err = net.Listen("tcp", net.JoinHostPort(outsideAddress, "80"))
+			}
+		}
+		started <- err
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "outside") })}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() })
+	return outsideAddress
+}
+
+// setUp sets a link up and gives it an address, in the network namespace of the calling thread.
+func setUp(name, address string) error {
+	h, err := netlink.NewHandle()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	link, err := h.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	ip := &net.IPNet{IP: net.ParseIP(address), Mask: net.CIDRMask(24, 32)}
+	return errors.Join(h.AddrAdd(link, &netlink.Addr{IPNet: ip}), h.LinkSetUp(link))
+}
