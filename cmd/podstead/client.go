@@ -49,6 +49,9 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkRuntimeDirs(c); err != nil {
+		return nil, err
+	}
 	args := []string{
 		"daemon", "--on-demand", "--socket", c.Socket, "--state-dir", c.StateDir, "--run-dir", c.RunDir, "--log-dir", c.LogDir,
 		"--config-dir", c.ConfigDir, "--read-only-socket", c.ReadOnlySocket,

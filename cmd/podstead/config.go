@@ -59,14 +59,15 @@ func (a *app) loadConfig(cmd *cobra.Command, check func(*config.Config) error) (
 	if err != nil {
 		return nil, err
 	}
-	user, err := a.userDefaults(cmd)
+	file = cmp.Or(file, os.Getenv("PODSTEAD_CONFIG"))
+	user, err := a.userDefaults(cmd, file)
 	if err != nil {
 		return nil, err
 	}
 	a.rootless = user != nil
 	c, err := config.Load(config.Sources{
 		User: user,
-		File: cmp.Or(file, os.Getenv("PODSTEAD_CONFIG")),
+		File: file,
 		Env:  os.LookupEnv,
 		Flag: func(name string) (string, bool) {
 			f := cmd.Flags().Lookup(name)

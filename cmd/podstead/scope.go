@@ -5,7 +5,10 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
+	"slices"
+	"strconv"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -14,6 +17,7 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/rootless"
+	"github.com/podstead/podstead/internal/server"
 )
 
 // addScopeFlags adds the flags that select the daemon of the system or that of the user.
@@ -24,53 +28,91 @@ func addScopeFlags(root *cobra.Command) {
 	root.MarkFlagsMutuallyExclusive("system", "user")
 }
 
-// userDefaults returns the defaults of the daemon of this user; nil: the system's daemon is meant. That is so for root, for a user with
-// access to its socket, and for commands that name a socket or a runtime directory.
-func (a *app) userDefaults(cmd *cobra.Command) (map[string]string, error) {
-	system, err := cmd.Flags().GetBool("system")
-	if err != nil {
-		return nil, err
-	}
-	user, err := cmd.Flags().GetBool("user")
-	if err != nil {
-		return nil, err
-	}
-	inside := rootless.Inside()
+// scope is what decides which daemon a command uses.
+type scope struct {
+	root         bool
+	system, user bool // the flags
+	named        bool // the socket or the runtime directory, by a flag, a variable or the file that is named
+	member       bool // of a group with access to the system's daemon
+	access       bool // to a socket of it, which exists
+}
+
+// own reports whether the daemon of the user is used. A member of a group with access uses the system's daemon whether it runs or not: else
+// the pods of a command would depend on that.
+func (s scope) own() bool {
 	switch {
-	case inside:
-		return xdgDefaults(0)
-	case user && os.Geteuid() == 0:
+	case s.system || s.root:
+		return false
+	case s.user:
+		return true
+	}
+	return !s.named && !s.member && !s.access
+}
+
+// userDefaults returns the defaults of the daemon of this user; nil: the system's daemon is meant, or the one that the command names. File
+// is the configuration file that is named, empty if none is.
+func (a *app) userDefaults(cmd *cobra.Command, file string) (map[string]string, error) {
+	s := scope{root: os.Geteuid() == 0}
+	var err1, err2 error
+	s.system, err1 = cmd.Flags().GetBool("system")
+	s.user, err2 = cmd.Flags().GetBool("user")
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
+	}
+	switch {
+	case rootless.Inside():
+		return config.UserDefaults(os.LookupEnv, 0)
+	case s.user && s.root:
 		return nil, &failure{
 			status: statusUsage, err: errors.New("--user: root uses the system's daemon"),
 			hints: []string{"use another user, or omit the flag"},
 		}
-	case system, os.Geteuid() == 0, !user && namesDaemon(cmd):
-		return nil, nil
 	}
-	if !user && systemAccess() {
-		defaults, err := config.UserDefaults(os.LookupEnv, os.Geteuid())
-		if err == nil && !a.scoped && hasPods(defaults["stateDir"]) {
-			a.scoped = true
-			a.note("using the system's daemon: pods of the daemon of this user are shown with --user")
+	if !s.root && !s.user && !s.system { // else nothing else counts
+		c, _ := config.Load(config.Sources{File: file}) // loadConfig reports the error
+		s.named = namesDaemon(cmd) || file != "" && c != nil && c.NamesDaemon()
+		s.member, s.access = isMember(server.Group, server.ReadOnlyGroup), c != nil && hasAccess(c)
+	}
+	if !s.own() {
+		if s.member || s.access {
+			a.noteScope(func() bool {
+				defaults, err := config.UserDefaults(os.LookupEnv, os.Geteuid())
+				return err == nil && hasPods(defaults["stateDir"])
+			}, "using the system's daemon: pods of the daemon of this user are shown with --user")
 		}
 		return nil, nil
 	}
-	return xdgDefaults(os.Geteuid())
-}
-
-// xdgDefaults returns the defaults of a user, or an error with a hint.
-func xdgDefaults(uid int) (map[string]string, error) {
-	defaults, err := config.UserDefaults(os.LookupEnv, uid)
-	if errors.Is(err, config.ErrNoRuntimeDir) {
-		return nil, &failure{status: statusUsage, err: err, hints: []string{
-			"set one, to a directory of your own with mode 0700 in memory, or log in with a session of systemd-logind",
-			"for pods of the system, run the command as root or as a member of group podstead",
-		}}
+	defaults, err := config.UserDefaults(os.LookupEnv, os.Geteuid())
+	if err == nil && !s.user {
+		a.noteScope(func() bool { return isInstalled(a.hostRoot) && !hasPods(defaults["stateDir"]) },
+			"using the daemon of this user, who has no access to the system's daemon: --user and --system select one")
 	}
 	return defaults, err
 }
 
-// namesDaemon reports whether a command names the socket or the runtime directory of a daemon.
+// noteScope reports once which daemon is used, if a condition is met.
+func (a *app) noteScope(met func() bool, text string) {
+	if !a.scoped && met() {
+		a.scoped = true
+		a.note("%s", text)
+	}
+}
+
+// checkRuntimeDirs checks the directories for runtime state of the daemon of a user.
+func checkRuntimeDirs(c *config.Config) error {
+	if !c.Rootless() {
+		return nil
+	}
+	if err := c.CheckRuntimeDirs(os.Geteuid()); err != nil {
+		return &failure{status: statusUsage, err: err, hints: []string{
+			"set XDG_RUNTIME_DIR to a directory of your own with mode 0700 in memory, or log in with a session of systemd-logind",
+			"for pods of the system, run the command as root or as a member of group podstead",
+		}}
+	}
+	return nil
+}
+
+// namesDaemon reports whether a flag or a variable names the socket or the runtime directory of a daemon.
 func namesDaemon(cmd *cobra.Command) bool {
 	for _, s := range config.Settings() {
 		if s.Key != "socket" && s.Key != "runDir" {
@@ -86,12 +128,25 @@ func namesDaemon(cmd *cobra.Command) bool {
 	return false
 }
 
-// systemAccess reports whether this user has access to a socket of the system's daemon with its default configuration.
-func systemAccess() bool {
-	c, err := config.Load(config.Sources{})
-	if c == nil && err != nil {
+// isMember reports whether this process is in one of these groups. A user who was added to a group is in it after the next login.
+func isMember(names ...string) bool {
+	own, err := os.Getgroups()
+	if err != nil {
 		return false
 	}
+	own = append(own, os.Getegid())
+	return slices.ContainsFunc(names, func(name string) bool {
+		g, err := user.LookupGroup(name)
+		if err != nil {
+			return false
+		}
+		id, err := strconv.Atoi(g.Gid)
+		return err == nil && slices.Contains(own, id)
+	})
+}
+
+// hasAccess reports whether this user has access to a socket that exists.
+func hasAccess(c *config.Config) bool {
 	const writable = unix.W_OK // what connect(2) requires
 	return unix.Faccessat(unix.AT_FDCWD, c.Socket, writable, unix.AT_EACCESS) == nil ||
 		c.HasReadOnlySocket() && unix.Faccessat(unix.AT_FDCWD, c.ReadOnlySocket, writable, unix.AT_EACCESS) == nil
@@ -120,6 +175,9 @@ func (a *app) namespaces(c *config.Config) (*rootless.Namespaces, error) {
 func (a *app) enterNamespaces(ctx context.Context, c *config.Config, reporter *ondemand.Reporter) error {
 	if !c.Rootless() || rootless.Inside() {
 		return nil
+	}
+	if err := checkRuntimeDirs(c); err != nil {
+		return err
 	}
 	n, err := a.namespaces(c)
 	if err != nil {

@@ -47,6 +47,22 @@ func serviceAtBoot(root string) serviceState {
 	return state
 }
 
+// isInstalled reports whether a root directory has the system's daemon: a unit of it, its configuration or its directory for runtime state.
+// Without a root directory it is not installed.
+func isInstalled(root string) bool {
+	if root == "" {
+		return false
+	}
+	paths := []string{"etc/podstead", "run/podstead"}
+	for _, directory := range unitDirectories {
+		paths = append(paths, filepath.Join(directory, serviceUnit), filepath.Join(directory, "podstead.socket"))
+	}
+	return slices.ContainsFunc(paths, func(path string) bool {
+		_, err := os.Stat(filepath.Join(root, path))
+		return err == nil
+	})
+}
+
 // managerTimeout bounds the questions to systemd.
 const managerTimeout = 5 * time.Second
 

@@ -41,10 +41,14 @@ type Config struct {
 	valid  validCopy
 
 	rootless bool
+	named    bool // the file sets the socket or the directory of its default
 }
 
 // Rootless reports whether the configuration is that of the daemon of an ordinary user.
 func (c *Config) Rootless() bool { return c.rootless }
+
+// NamesDaemon reports whether the file sets the socket of the daemon, or the directory that contains it by default.
+func (c *Config) NamesDaemon() bool { return c.named }
 
 // Engine configures the container engine.
 type Engine struct {

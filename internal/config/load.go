@@ -198,6 +198,7 @@ func conflict(file *spec.Decoded, subject, message string, fields ...any) error 
 // decode sets what is valid in the text of a file.
 func (c *Config) decode(path string, text []byte, list []Setting) (*spec.Decoded, error) {
 	file := spec.Decode(path, text, c)
+	c.named = file.Has(&c.Socket) || file.Has(&c.RunDir)
 	for i := range list {
 		s := &list[i]
 		field := s.field(c)

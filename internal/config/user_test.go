@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,34 +74,72 @@ func TestUserFile(t *testing.T) {
 	}
 }
 
-// TestUserRuntimeDir tests that a runtime directory of others, or that others can read, is refused.
-func TestUserRuntimeDir(t *testing.T) {
-	dir := t.TempDir()
-	env := map[string]string{"HOME": "/home/ada", "XDG_RUNTIME_DIR": dir}
-	if err := os.Chmod(dir, 0o755); err != nil {
+// TestRuntimeDirs tests that directories for runtime state that others have access to are refused, whatever names them. A command that
+// needs none can load the configuration.
+func TestRuntimeDirs(t *testing.T) {
+	const open, missing = "/usr", "/missing-podstead"
+	private, other := t.TempDir(), os.Getuid()+1
+	if err := os.Chmod(private, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := config.UserDefaults(lookupIn(env), os.Getuid()); err == nil || !strings.Contains(err.Error(), "mode 0700") {
-		t.Errorf("open to others: %v", err)
+	for _, test := range []struct {
+		name, dir, socket string
+		uid               int
+		want              string // in the error; empty: there is none
+	}{
+		{"of the user", private, "", os.Getuid(), ""},
+		{"missing in one of the user", filepath.Join(private, "a/b"), "", os.Getuid(), ""},
+		{"open to others", open, "", os.Getuid(), open + "/podstead, or a directory above it, must belong to user"},
+		{"of another user", private, "", other, "must belong to user"},
+		{"missing", missing, "", os.Getuid(), missing + " does not exist"},
+		{"no directory", os.Args[0], "", os.Getuid(), "not a directory"},
+		{"socket open to others", private, filepath.Join(open, "p.sock"), os.Getuid(), open + ", or a directory above it"},
+		{"socket of the user", private, filepath.Join(private, "p.sock"), os.Getuid(), ""},
+	} {
+		user, err := config.UserDefaults(lookupIn(map[string]string{"HOME": "/home/ada", "XDG_RUNTIME_DIR": test.dir}), os.Getuid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(config.Sources{User: user, Env: lookupIn(map[string]string{"PODSTEAD_SOCKET": test.socket})})
+		if test.socket == "" {
+			c, err = config.Load(config.Sources{User: user})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = c.CheckRuntimeDirs(test.uid)
+		refused := errors.Is(err, config.ErrNoRuntimeDir)
+		if refused != (test.want != "") || refused && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
+}
+
+// TestUserWithoutVariables tests a user without a session, such as that of a service: nothing is set. Only the directories of a user who
+// does not exist are not known.
+func TestUserWithoutVariables(t *testing.T) {
+	const missing = 4000000000
+	defaults, err := config.UserDefaults(lookupIn(nil), os.Getuid())
+	if want := filepath.Join("/run/user", strconv.Itoa(os.Getuid()), "podstead"); err != nil || defaults["runDir"] != want {
+		t.Errorf("got %v, %v", defaults, err)
 	}
-	if _, err := config.UserDefaults(lookupIn(env), os.Getuid()+1); err == nil || !strings.Contains(err.Error(), "must belong to user") {
-		t.Errorf("of another user: %v", err)
+	if _, err := config.UserDefaults(lookupIn(nil), missing); err == nil || !strings.Contains(err.Error(), "HOME") {
+		t.Errorf("of nobody: %v", err)
 	}
-	env["XDG_RUNTIME_DIR"] = filepath.Join(dir, "missing")
-	if _, err := config.UserDefaults(lookupIn(env), os.Getuid()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("missing: %v", err)
-	}
-	delete(env, "XDG_RUNTIME_DIR")
-	const nobody = 4000000000 // has no session
-	if _, err := config.UserDefaults(lookupIn(env), nobody); !errors.Is(err, config.ErrNoRuntimeDir) {
-		t.Errorf("without the variable: %v", err)
-	}
-	delete(env, "HOME")
-	env["XDG_RUNTIME_DIR"] = dir
-	if _, err := config.UserDefaults(lookupIn(env), os.Getuid()); err == nil || !strings.Contains(err.Error(), "HOME") {
-		t.Errorf("without HOME: %v", err)
+}
+
+// TestNamesDaemon tests which files name the socket of a daemon.
+func TestNamesDaemon(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "logDir = '/l'\n": false, "socket = '/s/p.sock'\n": true, "runDir = '/r'\n": true, "runDir = '/r'\nunknown = 1\n": true,
+	} {
+		file := filepath.Join(t.TempDir(), "podstead.toml")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := config.Load(config.Sources{File: file})
+		if c == nil || c.NamesDaemon() != want {
+			t.Errorf("%q: %v, want %v", text, err, want)
+		}
 	}
 }

@@ -77,7 +77,7 @@ func Run(
 		{"mount namespace", mountNamespace},
 		{"network", func() result { return podNetwork(ctx, c) }},
 		{"state directory", func() result { return diskSpace(c.StateDir) }},
-		{"run directory", func() result { return runDirectory(c.RunDir) }},
+		{"run directory", func() result { return runDirectory(c.RunDir, c.Rootless()) }},
 		{"log directory", func() result { return diskSpace(c.LogDir) }},
 		{"container engine", func() result { return damagedFiles(c) }},
 		{"state files", func() result { return stateVersions(c) }},
@@ -98,7 +98,7 @@ func Run(
 	}
 	if c.Rootless() {
 		checks = slices.DeleteFunc(checks, func(k check) bool { return slices.Contains(ofRoot(), k.name) })
-		checks = append(ofUser(), checks...)
+		checks = append(ofUser(c), checks...)
 	}
 	findings := make([]Finding, 0, len(checks))
 	for _, k := range checks {

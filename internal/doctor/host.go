@@ -211,7 +211,7 @@ func diskSpace(dir string) result {
 
 // runDirectory checks the directory for runtime state, which has values of secrets: the OCI runtime reads the environment of a container
 // from a file in it.
-func runDirectory(dir string) result {
+func runDirectory(dir string, user bool) result {
 	r := diskSpace(dir)
 	var st unix.Statfs_t
 	for unix.Statfs(dir, &st) != nil && dir != "/" {
@@ -224,6 +224,9 @@ func runDirectory(dir string) result {
 	r.detail += "; it is on a disk, which then has values of secrets in environment variables"
 	if r.grade == OK {
 		r.grade, r.hint = Warn, "set runDir to a directory in memory, such as /run/podstead"
+		if user {
+			r.hint = "set XDG_RUNTIME_DIR to a directory of your own with mode 0700 in memory"
+		}
 	}
 	return r
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/rootless"
 )
 
@@ -22,11 +23,12 @@ func ofRoot() []string {
 }
 
 // ofUser checks what a daemon without root needs.
-func ofUser() []check {
+func ofUser(c *config.Config) []check {
 	return []check{
 		{"privileges", func() result {
 			return ok("user %d without root: pods have no host ports, limits of CPU and memory, or devices", os.Geteuid())
 		}},
+		{"runtime directory", func() result { return runtimeDirectory(c, os.Geteuid()) }},
 		{"user IDs", userIDs},
 		{"ID mapping", func() result { return mappingPrograms(exec.LookPath) }},
 		{"user namespaces", func() result { return unprivileged("/proc") }},
@@ -37,6 +39,16 @@ func ofUser() []check {
 		}},
 		{"lingering", func() result { return lingering("/run/systemd/system", "/var/lib/systemd/linger") }},
 	}
+}
+
+// runtimeDirectory checks that other users have no access to the runtime state.
+func runtimeDirectory(c *config.Config, uid int) result {
+	if err := c.CheckRuntimeDirs(uid); err != nil {
+		return result{
+			Fail, err.Error(), "set XDG_RUNTIME_DIR to a directory of your own with mode 0700 in memory, or log in with a session of systemd-logind",
+		}
+	}
+	return ok("%s", c.RunDir)
 }
 
 // userIDs checks the IDs that the user may map.

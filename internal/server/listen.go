@@ -21,23 +21,23 @@ import (
 )
 
 const (
-	// group is the group whose members have access to the socket. This makes them equivalent to root.
-	group = "podstead"
-	// readOnlyGroup is the group whose members have access to the read-only socket.
-	readOnlyGroup = "podstead-ro"
+	// Group is the group whose members have access to the socket. This makes them equivalent to root.
+	Group = "podstead"
+	// ReadOnlyGroup is the group whose members have access to the read-only socket.
+	ReadOnlyGroup = "podstead-ro"
 )
 
 // Listen listens on the daemon's socket, which is accessible to root and to members of the group podstead. It replaces a stale socket. The
 // caller must hold the daemon's lock, so that no other daemon replaces the socket concurrently. Closing the listener removes the socket,
 // unless systemd has replaced it. It returns [ErrSocketInUse] if another process listens on the socket.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
-	return listen(ctx, path, group)
+	return listen(ctx, path, Group)
 }
 
 // ListenReadOnly listens on the socket for [Server.ServeReadOnly], which is accessible to root and to members of the group podstead-ro.
 // Otherwise it is [Listen].
 func ListenReadOnly(ctx context.Context, path string) (net.Listener, error) {
-	return listen(ctx, path, readOnlyGroup)
+	return listen(ctx, path, ReadOnlyGroup)
 }
 
 // Activated returns a listener for the socket at the path, on which systemd listens too. Closing it keeps the socket: the next client makes

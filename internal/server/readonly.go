@@ -12,7 +12,7 @@ import (
 // forbidden is the response of the read-only socket to a request for an endpoint that it does not have.
 func (s *Server) forbidden(e *Endpoint) error {
 	err := failure(http.StatusForbidden, "%s is not allowed over the read-only socket", e.Pattern())
-	err.Hint = "use the socket " + cmp.Or(s.o.Socket, "of the daemon") + " as root or as a member of group " + group
+	err.Hint = "use the socket " + cmp.Or(s.o.Socket, "of the daemon") + " as root or as a member of group " + Group
 	return err
 }
 
