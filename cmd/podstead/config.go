@@ -53,13 +53,18 @@ func (a *app) warnConfig(invalid *config.FileError, socket string) {
 	}
 }
 
+// configFile returns the path of the configuration file that a flag or the environment names; empty: none does.
+func configFile(cmd *cobra.Command) (string, error) {
+	file, err := cmd.Flags().GetString("config")
+	return cmp.Or(file, os.Getenv("PODSTEAD_CONFIG")), err
+}
+
 // loadConfig loads the configuration like [config.Load]. The check is [config.Sources.Check].
 func (a *app) loadConfig(cmd *cobra.Command, check func(*config.Config) error) (*config.Config, error) {
-	file, err := cmd.Flags().GetString("config")
+	file, err := configFile(cmd)
 	if err != nil {
 		return nil, err
 	}
-	file = cmp.Or(file, os.Getenv("PODSTEAD_CONFIG"))
 	user, err := a.userDefaults(cmd, file)
 	if err != nil {
 		return nil, err

@@ -101,7 +101,7 @@ func (a *app) daemonConfig(cmd *cobra.Command) (*config.Config, error) {
 func (a *app) serve(
 	cmd *cobra.Command, c *config.Config, onDemand bool, reporter *ondemand.Reporter, invalid *config.FileError,
 ) (err error) {
-	if err := a.enterNamespaces(cmd.Context(), c, reporter); err != nil {
+	if err := a.enterNamespaces(cmd, c, reporter); err != nil {
 		return err
 	}
 	unix.Umask(0o022)

@@ -172,7 +172,7 @@ func (a *app) namespaces(c *config.Config) (*rootless.Namespaces, error) {
 
 // enterNamespaces executes this program in the namespaces of the user's daemon. It does nothing if it is in them, or if the daemon is the
 // system's.
-func (a *app) enterNamespaces(ctx context.Context, c *config.Config, reporter *ondemand.Reporter) error {
+func (a *app) enterNamespaces(cmd *cobra.Command, c *config.Config, reporter *ondemand.Reporter) error {
 	if !c.Rootless() || rootless.Inside() {
 		return nil
 	}
@@ -183,8 +183,18 @@ func (a *app) enterNamespaces(ctx context.Context, c *config.Config, reporter *o
 	if err != nil {
 		return err
 	}
-	n.Inherit = reporter.Descriptors()
-	return n.Enter(ctx)
+	file, err := configFile(cmd)
+	if err != nil {
+		return err
+	}
+	n.Inherit, n.Args = reporter.Descriptors(), os.Args[1:]
+	if file != "" { // it can be relative to the working directory
+		if file, err = filepath.Abs(file); err != nil {
+			return err
+		}
+		n.Args = append(slices.Clone(n.Args), "--config", file)
+	}
+	return n.Enter(cmd.Context())
 }
 
 // inNamespaces changes the options of a daemon that is in the namespaces of a user. The returned function removes them, if nothing uses

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -147,6 +148,29 @@ func run(ctx context.Context, path string, args []string) error {
 // ErrNoPasta reports that pasta is not installed.
 var ErrNoPasta = errors.New("pasta is not installed (Debian: apt-get install passt)")
 
+// pastaFile is the file with the PID of pasta.
+func (n *Namespaces) pastaFile() string { return filepath.Join(n.RunDir, "pasta.pid") }
+
+// pastaOf returns the pasta that was started for a process, the holder, and is not recorded: the starter was killed before. None: it does not
+// run.
+func (n *Namespaces) pastaOf(holder process) process {
+	text, err := os.ReadFile(n.pastaFile())
+	if err != nil {
+		return process{}
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return process{}
+	}
+	p := processOf(pid)
+	line, _ := os.ReadFile(p.path("cmdline")) // it may have exited
+	args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
+	if !slices.Contains(args, n.pastaFile()) || args[len(args)-1] != strconv.Itoa(holder.PID) {
+		return process{}
+	}
+	return p
+}
+
 // startPasta connects the network namespace of a process with the networks of the host. Connections out of it are made by pasta, with the
 // addresses of the host. Nothing connects into it, and the host's loopback is not reached.
 func (n *Namespaces) startPasta(ctx context.Context, anchor process) (process, error) {
@@ -154,7 +178,7 @@ func (n *Namespaces) startPasta(ctx context.Context, anchor process) (process, e
 	if err != nil {
 		return process{}, ErrNoPasta
 	}
-	file := filepath.Join(n.RunDir, "pasta.pid")
+	file := n.pastaFile()
 	if err := os.RemoveAll(file); err != nil {
 		return process{}, err
 	}

@@ -2,14 +2,18 @@ package rootless
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,6 +23,7 @@ import (
 	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/record"
 )
 
@@ -28,10 +33,14 @@ const variable = "PODSTEAD_ROOTLESS_LOCK"
 const (
 	recordFile = "namespaces.json"
 	lockName   = "namespaces.lock"
+	// tokenFile is in the directory for runtime state of the engine.
+	tokenFile = "namespaces"
 	// lockTimeout bounds the time in which other processes create or remove the namespaces.
 	lockTimeout = time.Minute
 	// programTimeout bounds newuidmap, newgidmap and the start of pasta.
 	programTimeout = 20 * time.Second
+	// exitTimeout bounds the exit of what the daemon has killed.
+	exitTimeout = 5 * time.Second
 )
 
 // Error is an error that a person can do something about.
@@ -45,6 +54,8 @@ type Namespaces struct {
 	StateDir, RunDir string
 	// Holder is the path of the program of package holder.
 	Holder string
+	// Args are the arguments of the program in the namespaces. Its working directory is the root directory.
+	Args []string
 	// Inherit are the descriptors that the program in the namespaces inherits with the standard ones.
 	Inherit []int
 	// Warn is called with what limits pods; nil: nothing is reported.
@@ -55,15 +66,30 @@ type Namespaces struct {
 
 // names is the content of namespaces.json.
 type names struct {
-	BootID string  `json:"bootID"`
+	BootID string `json:"bootID"`
+	// RunDir is the runtime directory of the daemons in the namespaces, and Token the content of the file [tokenFile] in it. They have been
+	// removed together with all that the daemon and the monitor know of containers if the token is another one.
+	RunDir string  `json:"runDir,omitempty"`
+	Token  string  `json:"token,omitempty"`
 	Holder process `json:"holder"`
 	Pasta  process `json:"pasta"` // none: there is no way out of the network namespace
 }
 
-// Inside reports whether this process was started by [Namespaces.Enter].
-func Inside() bool { return os.Getenv(variable) != "" }
+// Inside reports whether this process was started by [Namespaces.Enter]: it has the variable, and is in a user namespace that maps a part of
+// all IDs. The variable alone can come from the environment of a container or of a user.
+func Inside() bool { return inside() }
 
-// Entered is called first by a daemon in the namespaces, before it starts a process, which would inherit the lock.
+// inside is evaluated before [Namespaces.Entered] removes the variable.
+var inside = sync.OnceValue(func() bool {
+	if os.Getenv(variable) == "" {
+		return false
+	}
+	text, err := os.ReadFile("/proc/self/uid_map")
+	const all = 1<<32 - 2 // the last ID in the first user namespace
+	return err == nil && namespace.LastMapped(string(text)) < all
+})
+
+// Entered is called first by a daemon in the namespaces, before it starts a process, which would inherit the lock and the variable.
 func (n *Namespaces) Entered() error {
 	fd, err := strconv.Atoi(os.Getenv(variable))
 	if err != nil {
@@ -73,7 +99,7 @@ func (n *Namespaces) Entered() error {
 		return fmt.Errorf("%s=%d: %w", variable, fd, err)
 	}
 	n.held = fd
-	return nil
+	return os.Unsetenv(variable)
 }
 
 // unlock releases the lock that Enter has passed.
@@ -84,7 +110,7 @@ func (n *Namespaces) unlock() {
 	}
 }
 
-// Enter executes this program with the same arguments in the namespaces, which it creates if there are none. It returns on errors only. The
+// Enter executes this program with [Namespaces.Args] in the namespaces, which it creates if there are none. It returns on errors only. The
 // program that it executes calls [Namespaces.Entered] and [Namespaces.Keep].
 func (n *Namespaces) Enter(ctx context.Context) error {
 	nsenter, err := exec.LookPath("nsenter")
@@ -96,7 +122,7 @@ func (n *Namespaces) Enter(ctx context.Context) error {
 		return err
 	}
 	// The directories of the user must exist: those on the path in the namespaces are the same ones.
-	if err := errors.Join(os.MkdirAll(n.StateDir, 0o711), os.MkdirAll(n.RunDir, 0o700)); err != nil {
+	if err := errors.Join(os.MkdirAll(n.StateDir, 0o711), os.MkdirAll(n.RunDir, 0o700), os.MkdirAll(n.engineRun(), 0o700)); err != nil {
 		return fmt.Errorf("enter namespaces: %w", err)
 	}
 	lock, err := n.lock(ctx)
@@ -116,7 +142,7 @@ func (n *Namespaces) Enter(ctx context.Context) error {
 			return fmt.Errorf("enter namespaces: %w", err)
 		}
 	}
-	err = syscall.Exec(nsenter, append(args, os.Args[1:]...), append(os.Environ(), variable+"="+strconv.Itoa(lock)))
+	err = syscall.Exec(nsenter, append(args, n.Args...), append(os.Environ(), variable+"="+strconv.Itoa(lock)))
 	return fmt.Errorf("enter namespaces: execute %s: %w", nsenter, err)
 }
 
@@ -155,25 +181,53 @@ func (n *Namespaces) anchor(ctx context.Context) (process, error) {
 	}
 	a := n.find(r)
 	if a == (process{}) {
+		if err := n.checkElsewhere(r); err != nil {
+			return process{}, err
+		}
 		if err := n.clear(ctx, r); err != nil {
 			return process{}, fmt.Errorf("end the pods of namespaces that are lost: %w", err)
 		}
 		if a, err = n.create(ctx); err != nil {
 			return process{}, err
 		}
-		r = names{BootID: r.BootID, Holder: a}
-		if err := n.write(r); err != nil { // before anything else is started, which would be lost with a crash
+		r = names{BootID: r.BootID, RunDir: n.RunDir, Token: rand.Text(), Holder: a}
+		// Before anything else is started, which would be lost with a crash. Without the token the next start kills the holder.
+		err := n.write(r)
+		if err == nil {
+			err = atomicfile.Write(filepath.Join(n.engineRun(), tokenFile), []byte(r.Token), 0o600)
+		}
+		if err != nil {
 			return process{}, errors.Join(err, a.kill())
 		}
 	}
 	if r.Pasta.runs() {
 		return a, nil
 	}
-	if r.Pasta, err = n.startPasta(ctx, a); err != nil {
-		n.warn("pods have no way out of this host: " + err.Error())
-		return a, nil
+	if r.Pasta = n.pastaOf(r.Holder); r.Pasta == (process{}) {
+		if r.Pasta, err = n.startPasta(ctx, a); err != nil {
+			n.warn("pods have no way out of this host: " + err.Error())
+			return a, nil
+		}
 	}
-	return a, n.write(r)
+	if err := n.write(r); err != nil {
+		return a, errors.Join(err, r.Pasta.killIfRuns())
+	}
+	return a, nil
+}
+
+// checkElsewhere returns an error if the namespaces are in use with another runtime directory that exists.
+func (n *Namespaces) checkElsewhere(r names) error {
+	if r.RunDir == "" || r.RunDir == n.RunDir || !r.hasToken() {
+		return nil
+	}
+	other := &Namespaces{StateDir: n.StateDir, RunDir: r.RunDir}
+	if other.find(r) == (process{}) {
+		return nil
+	}
+	return &Error{
+		fmt.Sprintf("enter namespaces: the pods in %s run with the runtime directory %s, not %s", n.StateDir, r.RunDir, n.RunDir),
+		fmt.Sprintf("set XDG_RUNTIME_DIR to %s, or first run podstead daemon stop --pods with that", filepath.Dir(r.RunDir)),
+	}
 }
 
 func (n *Namespaces) warn(message string) {
@@ -183,14 +237,24 @@ func (n *Namespaces) warn(message string) {
 }
 
 // find returns a process in the namespaces of the record: the holder or, if it was killed, the keeper or the monitor of containers. It
-// returns none if there is no such process, or if it has another run directory: systemd removes that of a user who has logged out.
+// returns none if there is no such process, or if its runtime directory is lost: systemd removes that of a user who has logged out, and
+// mounts another one after the next login, which the mount namespace of the holder receives.
 func (n *Namespaces) find(r names) process {
+	if r.RunDir != n.RunDir || !r.hasToken() {
+		return process{}
+	}
 	for _, p := range append([]process{r.Holder}, n.monitors()...) {
 		if p.runs() && p.namespace("user") != "" && n.hasRunDir(p) && p.runs() {
 			return p
 		}
 	}
 	return process{}
+}
+
+// hasToken reports whether the runtime directory of the record is the one with which the namespaces were created.
+func (r names) hasToken() bool {
+	text, err := os.ReadFile(filepath.Join((&Namespaces{RunDir: r.RunDir}).engineRun(), tokenFile))
+	return err == nil && r.Token != "" && string(text) == r.Token
 }
 
 // hasRunDir reports whether the run directory of a process is that of this one.
@@ -203,36 +267,62 @@ func (n *Namespaces) hasRunDir(p process) bool {
 	return err == nil && os.SameFile(own, theirs)
 }
 
+// engineRun is the directory for runtime state of the engine.
+func (n *Namespaces) engineRun() string { return record.Dirs{Run: n.RunDir}.EngineRun() }
+
 // monitorState is the state directory of the monitor.
-func (n *Namespaces) monitorState() string {
-	return engine.MonitorDir(record.Dirs{Run: n.RunDir}.EngineRun())
+func (n *Namespaces) monitorState() string { return engine.MonitorDir(n.engineRun()) }
+
+// monitors returns the keepers and monitors, which are in another user namespace than this process. A container can start a process with
+// their arguments, but not in the PID namespace of the host.
+func (n *Namespaces) monitors() []process {
+	own := process{PID: os.Getpid()}.namespace("user")
+	return slices.DeleteFunc(n.allMonitors(), func(p process) bool { return p.namespace("user") == own })
 }
 
-// monitors returns the keepers and monitors. A container can start a process with their arguments, but not in the PID namespace of the
-// host.
-func (n *Namespaces) monitors() (found []process) {
-	self := process{PID: os.Getpid()}
+// monitorsIn returns the keepers and monitors in a user namespace.
+func (n *Namespaces) monitorsIn(name string) []process {
+	return slices.DeleteFunc(n.allMonitors(), func(p process) bool { return p.namespace("user") != name })
+}
+
+func (n *Namespaces) allMonitors() (found []process) {
+	pids := process{PID: os.Getpid()}.namespace("pid")
 	for _, pid := range monitor.Processes(n.monitorState()) {
-		p := processOf(pid)
-		if p.namespace("pid") == self.namespace("pid") && p.namespace("user") != self.namespace("user") {
+		if p := processOf(pid); p.PID != 0 && p.namespace("pid") == pids {
 			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// clear ends what earlier namespaces have left: all processes in them if their holder is known, or else containers by the records of their
-// monitor. A daemon in new namespaces could not reach them.
+// clear ends what earlier namespaces have left: all processes in the user namespaces of the holder, the keeper and the monitor, or else
+// containers by the records of their monitor. A daemon in new namespaces could not reach them, and its containers would use the same volumes.
 func (n *Namespaces) clear(ctx context.Context, r names) error {
-	if name := r.Holder.namespace("user"); name != "" && r.Holder.runs() {
+	dirs := []*Namespaces{n}
+	if r.RunDir != "" && r.RunDir != n.RunDir {
+		dirs = append(dirs, &Namespaces{StateDir: n.StateDir, RunDir: r.RunDir})
+	}
+	left := map[int]uint64{}
+	anchors := []process{r.Holder}
+	for _, d := range dirs {
+		maps.Copy(left, monitor.FirstProcesses(d.monitorState()))
+		anchors = append(anchors, d.monitors()...)
+	}
+	own := process{PID: os.Getpid()}.namespace("user")
+	for _, a := range anchors {
+		name := a.namespace("user")
+		if name == "" || name == own || !a.runs() {
+			continue
+		}
 		if err := killAll(ctx, func() ([]process, error) { return inUserNamespace(name) }); err != nil {
 			return err
 		}
 	}
-	if err := killAll(ctx, func() ([]process, error) { return n.monitors(), nil }); err != nil { // they would start others
-		return err
+	for _, d := range dirs { // they would start others
+		if err := killAll(ctx, func() ([]process, error) { return d.monitors(), nil }); err != nil {
+			return err
+		}
 	}
-	left := monitor.FirstProcesses(n.monitorState())
 	err := killAll(ctx, func() (running []process, err error) {
 		for pid, start := range left {
 			if p := (process{pid, start}); p.runs() {
@@ -241,7 +331,7 @@ func (n *Namespaces) clear(ctx context.Context, r names) error {
 		}
 		return running, nil
 	})
-	return errors.Join(err, r.Pasta.killIfRuns())
+	return errors.Join(err, r.Pasta.killIfRuns(), n.pastaOf(r.Holder).killIfRuns())
 }
 
 func (p process) killIfRuns() error {
@@ -262,11 +352,15 @@ func (n *Namespaces) Keep(ctx context.Context) error {
 	if r.Holder, err = n.hold(ctx); err != nil {
 		return err
 	}
-	return n.write(r)
+	if err := n.write(r); err != nil { // the next daemon would not find it
+		return errors.Join(err, r.Holder.kill())
+	}
+	return nil
 }
 
 // Release removes the namespaces if neither a container nor another daemon uses them. A daemon in them calls it when its engine is closed:
-// they exist until it exits.
+// they exist until it exits. They stay if another process is in them: it can be that of a container whose record is lost, which only the
+// next start can kill, by them.
 func (n *Namespaces) Release(ctx context.Context) error {
 	n.unlock() // the engine did not start
 	lock, err := n.lock(ctx)
@@ -290,10 +384,38 @@ func (n *Namespaces) Release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if used, err := n.usedByOthers(ctx, r); used || err != nil {
+		return err
+	}
 	if err := os.Remove(filepath.Join(n.StateDir, recordFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return errors.Join(r.Pasta.killIfRuns(), r.Holder.killIfRuns())
+}
+
+// usedByOthers reports whether processes are in the user namespace of this one that are no part of the daemon. Those that are about to exit
+// get a time for that.
+func (n *Namespaces) usedByOthers(ctx context.Context, r names) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, exitTimeout)
+	defer cancel()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	self := processOf(os.Getpid())
+	for {
+		all, err := inUserNamespace(self.namespace("user"))
+		if err != nil {
+			return false, err
+		}
+		parts := append(n.monitorsIn(self.namespace("user")), self, r.Holder, r.Pasta)
+		if !slices.ContainsFunc(all, func(p process) bool { return !slices.Contains(parts, p) }) {
+			return false, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return true, nil
+		}
+	}
 }
 
 // read reads the record. That of an earlier boot, or one that cannot be read, has no processes.

@@ -1,10 +1,12 @@
 package rootless
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -115,19 +117,124 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestFind tests that a process with another run directory is not used: in its namespaces, the paths of the user are other directories.
+// writeToken writes the token of the record into its runtime directory.
+func writeToken(t *testing.T, n *Namespaces, token string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(n.engineRun(), 0o700),
+		os.WriteFile(filepath.Join(n.engineRun(), tokenFile), []byte(token), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFind tests that the namespaces are not used after the loss of the runtime directory, which has all that is known of containers, also
+// if there is another one at the same path: the mount namespace of the holder receives that.
 func TestFind(t *testing.T) {
 	n := namespaces(t)
 	self := processOf(os.Getpid())
-	if got := n.find(names{Holder: self}); got != self {
+	r := names{RunDir: n.RunDir, Token: "first", Holder: self}
+	if got := n.find(r); got != (process{}) {
+		t.Errorf("without a token: %v", got)
+	}
+	writeToken(t, n, "first")
+	if got := n.find(r); got != self {
 		t.Errorf("got %v, want %v", got, self)
 	}
-	if got := n.find(names{Holder: process{self.PID, self.Start + 1}}); got != (process{}) {
+	exited := r
+	exited.Holder.Start++
+	if got := n.find(exited); got != (process{}) {
 		t.Errorf("a process that has exited: %v", got)
 	}
-	n.RunDir = filepath.Join(n.RunDir, "missing")
-	if got := n.find(names{Holder: self}); got != (process{}) {
-		t.Errorf("without the run directory: %v", got)
+	other := namespaces(t)
+	writeToken(t, other, "first")
+	if got := other.find(r); got != (process{}) {
+		t.Errorf("with another runtime directory: %v", got)
+	}
+	if got := n.find(names{RunDir: n.RunDir, Holder: self}); got != (process{}) {
+		t.Errorf("a record without a token: %v", got)
+	}
+	if err := os.RemoveAll(n.RunDir); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.find(r); got != (process{}) {
+		t.Errorf("without the runtime directory: %v", got)
+	}
+	writeToken(t, n, "second")
+	if got := n.find(r); got != (process{}) {
+		t.Errorf("with another directory at its path: %v", got)
+	}
+}
+
+// TestElsewhere tests that pods that run with another runtime directory are not killed while that exists.
+func TestElsewhere(t *testing.T) {
+	first, second := namespaces(t), namespaces(t)
+	r := names{RunDir: first.RunDir, Token: "t", Holder: processOf(os.Getpid())}
+	writeToken(t, first, "t")
+	err := second.checkElsewhere(r)
+	if e, is := errors.AsType[*Error](err); !is || !strings.Contains(e.Message, first.RunDir) || !strings.Contains(e.Hint, "XDG_RUNTIME_DIR") {
+		t.Errorf("got %v", err)
+	}
+	if err := first.checkElsewhere(r); err != nil {
+		t.Errorf("the same directory: %v", err)
+	}
+	exited := r
+	exited.Holder.Start++
+	if err := second.checkElsewhere(exited); err != nil {
+		t.Errorf("nothing runs: %v", err)
+	}
+	if err := os.RemoveAll(first.RunDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.checkElsewhere(r); err != nil {
+		t.Errorf("the other directory is removed: %v", err)
+	}
+}
+
+// TestPastaOf tests that a pasta whose starter was killed is found by its file, and no other process.
+func TestPastaOf(t *testing.T) {
+	n := namespaces(t)
+	const holder = 4242
+	cmd := exec.Command("/bin/sh", "-c", "read line", "pasta", "--pid", n.pastaFile(), strconv.Itoa(holder))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
+	}()
+	if got := n.pastaOf(process{PID: holder}); got != (process{}) {
+		t.Errorf("without a file: %v", got)
+	}
+	for _, test := range []struct {
+		pid, holder int
+		want        process
+	}{
+		{cmd.Process.Pid, holder, processOf(cmd.Process.Pid)},
+		{cmd.Process.Pid, holder + 1, process{}},
+		{os.Getpid(), holder, process{}},
+		{0, holder, process{}},
+	} {
+		if err := os.WriteFile(n.pastaFile(), []byte(strconv.Itoa(test.pid)+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.pastaOf(process{PID: test.holder}); got != test.want {
+			t.Errorf("process %d for %d: %v, want %v", test.pid, test.holder, got, test.want)
+		}
+	}
+}
+
+// TestInside tests that the variable alone does not make a process one in the namespaces.
+func TestInside(t *testing.T) {
+	if text, err := os.ReadFile("/proc/self/uid_map"); err != nil || len(strings.Fields(string(text))) != 3 ||
+		strings.Fields(string(text))[2] != "4294967295" {
+		t.Skip("this test runs in a user namespace")
+	}
+	t.Setenv(variable, "9")
+	if Inside() {
+		t.Error("inside with the variable alone")
 	}
 }
 
