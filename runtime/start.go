@@ -60,7 +60,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		Roots:         o.dirs().Roots(),
 		ShimPath:      o.ShimPath,
 		MonitorPath:   o.MonitorPath,
-		MonitorCgroup: cgroups.Monitor(),
+		MonitorCgroup: cgroups.Monitor(), WithoutCgroups: cgroups.None(),
 		PlaceMonitor:  cgroups.PlaceMonitor,
 		ReportMonitor: reports.add,
 		Runtime:       o.RuntimeBinary,

@@ -36,7 +36,11 @@ func (e *Engine) endAll(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	for _, id := range e.bundleIDs() {
+	ids := e.bundleIDs()
+	if e.opt.WithoutCgroups { // the records of the monitor are what finds processes
+		ids = append(ids, monitor.Recorded(MonitorDir(e.opt.State))...)
+	}
+	for _, id := range ids {
 		errs = append(errs, e.killContainer(ctx, id))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -80,17 +84,12 @@ func (e *Engine) bundleIDs() []string {
 	return slices.Compact(ids)
 }
 
-// killContainer kills the processes in the cgroup of a container, and removes the cgroup.
+// killContainer kills the processes of a container, and removes its cgroup.
 func (e *Engine) killContainer(ctx context.Context, id string) error {
 	var errs []error
-	for _, dir := range bundleDirs(e.opt.State) {
-		group, err := bundleCgroup(filepath.Join(dir, id))
-		if err != nil || group == "" {
-			errs = append(errs, err)
-			continue
-		}
-		dirs, err := cgroup.Dirs(group)
-		if err == nil {
+	for _, bundles := range bundleDirs(e.opt.State) {
+		dirs, err := e.processDirs(filepath.Join(bundles, id), id)
+		if err == nil && len(dirs) > 0 {
 			err = proctree.KillCgroup(ctx, dirs)
 		}
 		if err != nil {
@@ -98,6 +97,9 @@ func (e *Engine) killContainer(ctx context.Context, id string) error {
 			continue
 		}
 		for _, dir := range dirs {
+			if e.opt.WithoutCgroups {
+				continue
+			}
 			if err := cgroup.RemoveTree(ctx, dir); err != nil && !errors.Is(err, unix.EBUSY) { // systemd removes scopes
 				errs = append(errs, err)
 			}
@@ -109,14 +111,27 @@ func (e *Engine) killContainer(ctx context.Context, id string) error {
 	return nil
 }
 
-// hasProcesses reports whether a process is in the cgroup of a container.
-func (e *Engine) hasProcesses(id string) bool {
-	for _, dir := range bundleDirs(e.opt.State) {
-		group, err := bundleCgroup(filepath.Join(dir, id))
-		if err != nil || group == "" {
-			continue
+// processDirs returns what lists the processes of a container: the directories of its cgroup, one for each hierarchy, or its PID namespace.
+// See [proctree.List]. There is none if it has no process.
+func (e *Engine) processDirs(bundle, id string) ([]string, error) {
+	if e.opt.WithoutCgroups {
+		name, err := proctree.Contained(monitor.PIDOf(MonitorDir(e.opt.State), id))
+		if name == "" {
+			return nil, err
 		}
-		dirs, _ := cgroup.Dirs(group) // one that cannot be read has none
+		return []string{name}, nil
+	}
+	group, err := bundleCgroup(bundle)
+	if err != nil || group == "" {
+		return nil, err
+	}
+	return cgroup.Dirs(group)
+}
+
+// hasProcesses reports whether a container has processes.
+func (e *Engine) hasProcesses(id string) bool {
+	for _, bundles := range bundleDirs(e.opt.State) {
+		dirs, _ := e.processDirs(filepath.Join(bundles, id), id) // one that cannot be read has none
 		for _, dir := range dirs {
 			if list, err := proctree.List(dir); err == nil && len(list) > 0 {
 				return true

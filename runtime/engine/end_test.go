@@ -2,10 +2,14 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/podstead/podstead/runtime/monitor"
+	"github.com/podstead/podstead/runtime/proctree/proctreetest"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
@@ -26,6 +30,37 @@ func TestBundleCgroup(t *testing.T) {
 		if got, err := bundleCgroup(bundle); got != want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
 		}
+	}
+}
+
+// TestKillWithoutCgroup tests that a container without a cgroup is killed by the record of its monitor, also if it has no bundle.
+func TestKillWithoutCgroup(t *testing.T) {
+	e := &Engine{opt: Options{State: t.TempDir(), WithoutCgroups: true}}
+	pid, wait := proctreetest.Container(t, t.TempDir())
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const started = 21 // field 22 of proc_pid_stat(5): the name, sleep, is one field
+	fields := strings.Fields(string(stat))
+	record := func(id, start string) {
+		t.Helper()
+		dir := filepath.Join(monitor.ContainersDir(MonitorDir(e.opt.State)), id)
+		text := fmt.Sprintf(`{"pid":%d,"start":%s}`, pid, start)
+		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "container.json"), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record("other", "1") // an earlier process with this PID
+	record("this", fields[started])
+	if err := e.killContainer(t.Context(), "other"); err != nil || e.hasProcesses("other") || !e.hasProcesses("this") {
+		t.Errorf("a container that has exited: %v", err)
+	}
+	if err := e.endAll(t.Context()); err != nil || e.hasProcesses("this") {
+		t.Errorf("not killed: %v", err)
+	}
+	if err := wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the first process ended with %v", err)
 	}
 }
 

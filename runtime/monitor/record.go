@@ -74,6 +74,15 @@ func PIDOf(state, id string) int {
 	return r.PID
 }
 
+// Recorded returns the IDs of the containers in a state directory.
+func Recorded(state string) (ids []string) {
+	entries, _ := os.ReadDir(ContainersDir(state)) // there may be none
+	for _, e := range entries {
+		ids = append(ids, e.Name())
+	}
+	return ids
+}
+
 // FirstProcesses returns the start times of the first processes of all containers in a state directory, by their IDs. The processes may
 // have exited.
 func FirstProcesses(state string) map[int]uint64 {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,6 +61,48 @@ func NamespaceOf(pid int) string {
 		return ""
 	}
 	return name
+}
+
+// Contained returns the PID namespace of a container by its first process, 0 if there is none. It is "" if the process has exited: the kernel
+// has then killed the others. It is an error if the process runs and its namespace is that of this one, or is not known.
+func Contained(first int) (string, error) {
+	name := NamespaceOf(first)
+	if _, running := readStat(first); name == "" && running {
+		return "", fmt.Errorf("process %d runs, and no PID namespace of a container is found for it", first)
+	}
+	return name, nil
+}
+
+// Mounting returns the PID namespaces, apart from that of this process, of processes with a mount of a file or directory whose path in its
+// file system contains a text. See proc_pid_mountinfo(5).
+func Mounting(text string) ([]string, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if name := NamespaceOf(pid); name != "" && !slices.Contains(names, name) && mounts(pid, text) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// mounts reports whether a process has a mount of a path that contains a text. One that has exited has none.
+func mounts(pid int, text string) bool {
+	list, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "mountinfo"))
+	for line := range strings.Lines(string(list)) {
+		const root = 3 // ID, parent, device, path in the file system, mount point
+		if fields := strings.Fields(line); len(fields) > root && strings.Contains(fields[root], text) {
+			return true
+		}
+	}
+	return false
 }
 
 // listNamespace returns the running processes of a PID namespace. Processes that this one must not inspect are in none that it knows.

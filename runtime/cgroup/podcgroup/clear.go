@@ -1,6 +1,7 @@
 package podcgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +45,13 @@ func (c Cleared) String() string {
 // Clear kills every process in the cgroup of a pod and removes the cgroups in it, in all hierarchies. What is in the cgroup of a pod
 // belongs to the pod, whoever has put it there. The caller makes sure that the pod has no sandbox. After 5 s, the error names the
 // processes that have not exited. Those that have exited are returned with an error as well.
+//
+// Without cgroups it kills the PID namespaces of processes that have mounted a file of the pod, as all containers have /etc/hosts.
 func (g Groups) Clear(ctx context.Context, uid string) (Cleared, error) {
 	pod, err := cgroup.Dirs(g.Pod(uid))
+	if g.None() {
+		pod, err = proctree.Mounting("/pods/" + uid + "/")
+	}
 	if err != nil || len(pod) == 0 {
 		return Cleared{}, err
 	}
@@ -76,7 +82,7 @@ func (g Groups) Clear(ctx context.Context, uid string) (Cleared, error) {
 		left, _ := namesOf(pod) // the next call reports those
 		maps.DeleteFunc(names, func(pid int, _ string) bool { return left[pid] != "" })
 		cleared.Cgroups = nil
-		err = fmt.Errorf("clear cgroup %s: %w", g.Pod(uid), err)
+		err = fmt.Errorf("clear cgroup %s: %w", cmp.Or(g.Pod(uid), "of pod "+uid), err)
 	}
 	cleared.Processes = slices.Sorted(maps.Values(names))
 	return cleared, err

@@ -203,7 +203,7 @@ func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
 // it would wait for one that ignores SIGTERM, and for frozen ones.
 func (g Groups) Remove(ctx context.Context, uid string) (Cleared, error) {
 	if g.None() {
-		return Cleared{}, nil
+		return g.Clear(ctx, uid)
 	}
 	if !g.systemd && cgroup.Remove(g.Pod(uid)) == nil {
 		return Cleared{}, nil
@@ -236,7 +236,19 @@ func (g Groups) Close() error {
 
 // Kill kills the processes of a container, or of a sandbox's process, that has no shim, and removes its cgroup. Otherwise the
 // cgroup of the pod could not be removed. An OCI runtime that was killed may have created the cgroup in some hierarchies only.
+//
+// Without cgroups it kills the PID namespace of the container's first process, see [proctree.KillCgroup].
 func (g Groups) Kill(ctx context.Context, uid, id string) error {
+	if g.None() {
+		name, err := proctree.Contained(g.pidOf(id))
+		if err == nil && name != "" {
+			err = proctree.KillCgroup(ctx, []string{name})
+		}
+		if err != nil {
+			return fmt.Errorf("kill processes of container %s: %w", id, err)
+		}
+		return nil
+	}
 	dirs, err := cgroup.Dirs(g.Container(uid, id))
 	if err == nil && len(dirs) > 0 {
 		err = proctree.KillCgroup(ctx, dirs)
