@@ -68,6 +68,9 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 	} else if path := c.File(); path != "" && filepath.Dir(path) != c.ConfigDir && os.Getenv("PODSTEAD_CONFIG") == "" {
 		args = append(args, "--config", path) // it sets the configuration directory, which would be searched for it
 	}
+	if err := a.reconnect(cmd.Context(), c); err != nil {
+		a.note("warning: %v", err)
+	}
 	daemon, readOnly := newClient(cmd, c)
 	return &ondemand.Starter{
 		Client:   daemon,

@@ -197,6 +197,18 @@ func (a *app) enterNamespaces(cmd *cobra.Command, c *config.Config, reporter *on
 	return n.Enter(cmd.Context())
 }
 
+// reconnect starts pasta for the pods of the user again, if it does not run.
+func (a *app) reconnect(ctx context.Context, c *config.Config) error {
+	if !c.Rootless() || rootless.Inside() {
+		return nil
+	}
+	n, err := a.namespaces(c)
+	if err != nil {
+		return err
+	}
+	return n.Reconnect(ctx)
+}
+
 // inNamespaces changes the options of a daemon that is in the namespaces of a user. The returned function removes them, if nothing uses
 // them after the daemon.
 func (a *app) inNamespaces(o *daemon.Options) (release func(context.Context) error, err error) {

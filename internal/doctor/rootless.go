@@ -32,7 +32,9 @@ func ofUser(c *config.Config) []check {
 		{"user IDs", userIDs},
 		{"ID mapping", func() result { return mappingPrograms(exec.LookPath) }},
 		{"user namespaces", func() result { return unprivileged("/proc") }},
-		{"way out", func() result { return wayOut(exec.LookPath, "/dev/net/tun") }},
+		{"way out", func() result {
+			return wayOut(exec.LookPath, "/dev/net/tun", (&rootless.Namespaces{StateDir: c.StateDir, RunDir: c.RunDir}).Outlet)
+		}},
 		{"AppArmor", func() result { return ok("not used without root: containers run without a profile") }},
 		{"cgroups", func() result {
 			return ok("not used without root: CPU and memory of pods are neither limited nor measured")
@@ -127,7 +129,7 @@ func unprivileged(proc string) result {
 }
 
 // wayOut checks what connects pods with the networks of the host.
-func wayOut(look func(string) (string, error), tun string) result {
+func wayOut(look func(string) (string, error), tun string, outlet func() (rootless.Outlet, error)) result {
 	if _, err := look("pasta"); err != nil {
 		return result{Warn, "pasta is not installed: pods reach each other, and nothing else", "run as root: apt-get install passt"}
 	}
@@ -137,7 +139,18 @@ func wayOut(look func(string) (string, error), tun string) result {
 			Warn, fmt.Sprintf("%s: %v: pods reach each other, and nothing else", tun, err), "run as root: modprobe tun; chmod 0666 " + tun,
 		}
 	}
-	return ok("pasta is installed; the host's loopback is not reached")
+	o, err := outlet()
+	switch {
+	case err != nil:
+		return result{Warn, err.Error(), ""}
+	case !o.Needed:
+		return ok("pasta is installed, and starts with the first pod; the host's loopback is not reached")
+	case o.PID == 0 && o.Error != "":
+		return result{Warn, "pods reach each other, and nothing else: " + o.Error, "remove the cause, then run podstead get, which starts pasta again"}
+	case o.PID == 0:
+		return result{Warn, "pasta does not run: pods reach each other, and nothing else", "run podstead get, which starts it"}
+	}
+	return ok("pasta runs, PID %d; the host's loopback is not reached", o.PID)
 }
 
 // lingering checks whether systemd keeps what a user who has logged out runs.

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podstead/podstead/internal/rootless"
 )
 
 // TestUnprivileged tests what forbids user namespaces to users.
@@ -69,17 +71,31 @@ func missing(string) (string, error) { return "", errors.New("not found") }
 func TestWayOut(t *testing.T) {
 	tun := filepath.Join(t.TempDir(), "tun")
 	found := func(string) (string, error) { return "/usr/bin/pasta", nil }
-	if r := wayOut(missing, tun); r.grade != Warn || !strings.Contains(r.hint, "passt") {
+	if r := wayOut(missing, tun, nil); r.grade != Warn || !strings.Contains(r.hint, "passt") {
 		t.Errorf("without pasta: %+v", r)
 	}
-	if r := wayOut(found, tun); r.grade != Warn || !strings.Contains(r.hint, "chmod 0666") {
+	if r := wayOut(found, tun, nil); r.grade != Warn || !strings.Contains(r.hint, "chmod 0666") {
 		t.Errorf("without a device: %+v", r)
 	}
 	if err := os.WriteFile(tun, nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if r := wayOut(found, tun); r.grade != OK {
-		t.Errorf("installed: %+v", r)
+	for _, test := range []struct {
+		outlet rootless.Outlet
+		err    error
+		grade  Grade
+		detail string
+	}{
+		{rootless.Outlet{}, nil, OK, "starts with the first pod"},
+		{rootless.Outlet{Needed: true, PID: 7}, nil, OK, "PID 7"},
+		{rootless.Outlet{Needed: true}, nil, Warn, "does not run"},
+		{rootless.Outlet{Needed: true, Error: "no route"}, nil, Warn, "no route"},
+		{rootless.Outlet{}, errors.New("cannot be read"), Warn, "cannot be read"},
+	} {
+		r := wayOut(found, tun, func() (rootless.Outlet, error) { return test.outlet, test.err })
+		if r.grade != test.grade || !strings.Contains(r.detail, test.detail) {
+			t.Errorf("%+v: %+v", test, r)
+		}
 	}
 }
 

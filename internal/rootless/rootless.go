@@ -73,6 +73,9 @@ type names struct {
 	Token  string  `json:"token,omitempty"`
 	Holder process `json:"holder"`
 	Pasta  process `json:"pasta"` // none: there is no way out of the network namespace
+	// PastaError is why pasta could not be started at PastaTried. Empty: it was.
+	PastaError string    `json:"pastaError,omitempty"`
+	PastaTried time.Time `json:"pastaTried,omitzero"`
 }
 
 // Inside reports whether this process was started by [Namespaces.Enter]: it has the variable, and is in a user namespace that maps a part of
@@ -148,29 +151,39 @@ func (n *Namespaces) Enter(ctx context.Context) error {
 
 // lock locks the record. The caller closes the descriptor.
 func (n *Namespaces) lock(ctx context.Context) (int, error) {
-	path := filepath.Join(n.StateDir, lockName)
-	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return -1, fmt.Errorf("open %s: %w", path, err)
-	}
 	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
-		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return fd, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			return -1, errors.Join(fmt.Errorf("lock %s: %w", path, err), unix.Close(fd))
+		if fd, err := n.tryLock(); err != nil || fd >= 0 {
+			return fd, err
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return -1, errors.Join(fmt.Errorf("lock %s: another process holds it for more than %v", path, lockTimeout), unix.Close(fd))
+			return -1, fmt.Errorf("lock %s: another process holds it for more than %v", n.lockPath(), lockTimeout)
 		}
 	}
+}
+
+func (n *Namespaces) lockPath() string { return filepath.Join(n.StateDir, lockName) }
+
+// tryLock locks the record. The descriptor is negative if another process holds the lock.
+func (n *Namespaces) tryLock() (int, error) {
+	path := n.lockPath()
+	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return -1, fmt.Errorf("open %s: %w", path, err)
+	}
+	err = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	switch {
+	case err == nil:
+		return fd, nil
+	case errors.Is(err, unix.EWOULDBLOCK), errors.Is(err, unix.EINTR):
+		return -1, unix.Close(fd)
+	}
+	return -1, errors.Join(fmt.Errorf("lock %s: %w", path, err), unix.Close(fd))
 }
 
 // anchor returns a process in the namespaces. The caller holds the lock.
@@ -200,19 +213,74 @@ func (n *Namespaces) anchor(ctx context.Context) (process, error) {
 			return process{}, errors.Join(err, a.kill())
 		}
 	}
+	return a, n.connect(ctx, r, a)
+}
+
+// connect starts pasta for a process in the namespaces, if it does not run. The caller holds the lock.
+func (n *Namespaces) connect(ctx context.Context, r names, anchor process) error {
 	if r.Pasta.runs() {
-		return a, nil
+		return nil
 	}
+	r.PastaError, r.PastaTried = "", time.Time{}
 	if r.Pasta = n.pastaOf(r.Holder); r.Pasta == (process{}) {
-		if r.Pasta, err = n.startPasta(ctx, a); err != nil {
+		var err error
+		if r.Pasta, err = n.startPasta(ctx, anchor); err != nil {
 			n.warn("pods have no way out of this host: " + err.Error())
-			return a, nil
+			r.PastaError, r.PastaTried = err.Error(), time.Now()
 		}
 	}
-	if err := n.write(r); err != nil {
-		return a, errors.Join(err, r.Pasta.killIfRuns())
+	if err := n.write(r); err != nil { // the next daemon would not find it
+		return errors.Join(err, r.Pasta.killIfRuns())
 	}
-	return a, nil
+	return nil
+}
+
+// retryInterval is the least time between two starts of pasta by [Namespaces.Reconnect] if the first one has failed.
+const retryInterval = 30 * time.Second
+
+// Reconnect starts pasta if it does not run and the namespaces exist: it has failed before, such as without a network, or was killed. A
+// daemon cannot do that, because it is in the network namespace. It does nothing if another process has the lock, or if the last try was a
+// short time ago.
+func (n *Namespaces) Reconnect(ctx context.Context) error {
+	if r, err := n.read(); err != nil || !n.lacksPasta(r, time.Now()) {
+		return err
+	}
+	lock, err := n.tryLock()
+	if err != nil || lock < 0 {
+		return err
+	}
+	defer unix.Close(lock)
+	r, err := n.read()
+	if err != nil || !n.lacksPasta(r, time.Now()) {
+		return err
+	}
+	return n.connect(ctx, r, n.find(r))
+}
+
+// lacksPasta reports whether a start of pasta is due.
+func (n *Namespaces) lacksPasta(r names, now time.Time) bool {
+	wait := retryInterval - now.Sub(r.PastaTried)
+	return (wait <= 0 || wait > retryInterval) && n.find(r) != (process{}) && !r.Pasta.runs()
+}
+
+// Outlet describes the way out of the network namespace.
+type Outlet struct {
+	Needed bool   // the namespaces exist
+	PID    int    // of pasta; 0: it does not run
+	Error  string // why it could not be started; empty if it was not tried, or has exited
+}
+
+// Outlet returns the state of pasta.
+func (n *Namespaces) Outlet() (Outlet, error) {
+	r, err := n.read()
+	if err != nil {
+		return Outlet{}, err
+	}
+	o := Outlet{Needed: n.find(r) != (process{}), Error: r.PastaError}
+	if r.Pasta.runs() {
+		o.PID = r.Pasta.PID
+	}
+	return o, nil
 }
 
 // checkElsewhere returns an error if the namespaces are in use with another runtime directory that exists.

@@ -226,6 +226,53 @@ func TestPastaOf(t *testing.T) {
 	}
 }
 
+// TestReconnect tests when pasta is started again, that its error is known, and that it is not tried with each command.
+func TestReconnect(t *testing.T) {
+	n := namespaces(t)
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	var warnings []string
+	n.Warn = func(message string) { warnings = append(warnings, message) }
+	boot, err := bootid.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Reconnect(t.Context()); err != nil || len(warnings) > 0 {
+		t.Errorf("without namespaces: %v, %q", err, warnings)
+	}
+	writeToken(t, n, "t")
+	self := processOf(os.Getpid())
+	if err := n.write(names{BootID: boot, RunDir: n.RunDir, Token: "t", Holder: self}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := n.Reconnect(t.Context()); err != nil || len(warnings) != 1 {
+			t.Errorf("without pasta: %v, %q", err, warnings)
+		}
+	}
+	if o, err := n.Outlet(); err != nil || !o.Needed || o.PID != 0 || o.Error != ErrNoPasta.Error() {
+		t.Errorf("outlet %+v, %v", o, err)
+	}
+	r, err := n.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.PastaTried = r.PastaTried.Add(-retryInterval)
+	if err := n.write(r); err != nil {
+		t.Fatal(err)
+	}
+	pasta := "#!/bin/sh\nfor a; do test \"$last\" = --pid && echo " + strconv.Itoa(self.PID) + " >\"$a\"; last=$a; done\n"
+	if err := os.WriteFile(filepath.Join(bin, "pasta"), []byte(pasta), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Reconnect(t.Context()); err != nil || len(warnings) != 1 {
+		t.Errorf("installed later: %v, %q", err, warnings)
+	}
+	if o, err := n.Outlet(); err != nil || o != (Outlet{Needed: true, PID: self.PID}) {
+		t.Errorf("outlet %+v, %v", o, err)
+	}
+}
+
 // TestInside tests that the variable alone does not make a process one in the namespaces.
 func TestInside(t *testing.T) {
 	if text, err := os.ReadFile("/proc/self/uid_map"); err != nil || len(strings.Fields(string(text))) != 3 ||
