@@ -151,7 +151,11 @@ func (r *Runtime) compose(ctx context.Context) error {
 	if err := r.openVolumes(); err != nil {
 		return err
 	}
-	r.etc = sandbox.NewEtcFiles(r.dirs, r.network, r.index, r.log)
+	dns := ""
+	if r.opts.Rootless {
+		dns = oci.ForwardedDNS
+	}
+	r.etc = sandbox.NewEtcFiles(r.dirs, r.network, r.index, r.log, dns)
 	evictions := stats.NewDiskMonitor(r.client, r.volumes, r.dirs, r.opts.UsageInterval, r.log)
 	r.stats = stats.NewCollector(r.cgroups, r.dirs, evictions, r.log)
 	r.sandboxes = sandbox.New(sandbox.Config{

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,6 +17,7 @@ import (
 
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/rootless"
+	"github.com/podstead/podstead/runtime/oci"
 )
 
 // ofRoot are the checks that do not apply to a daemon without root, or are those of [ofUser] for it.
@@ -35,6 +38,7 @@ func ofUser(c *config.Config) []check {
 		{"way out", func() result {
 			return wayOut(exec.LookPath, "/dev/net/tun", (&rootless.Namespaces{StateDir: c.StateDir, RunDir: c.RunDir}).Outlet)
 		}},
+		{"name servers", func() result { return nameServers("/etc/resolv.conf") }},
 		{"AppArmor", func() result { return ok("not used without root: containers run without a profile") }},
 		{"cgroups", func() result {
 			return ok("not used without root: CPU and memory of pods are neither limited nor measured")
@@ -151,6 +155,30 @@ func wayOut(look func(string) (string, error), tun string, outlet func() (rootle
 		return result{Warn, "pasta does not run: pods reach each other, and nothing else", "run podstead get, which starts it"}
 	}
 	return ok("pasta runs, PID %d; the host's loopback is not reached", o.PID)
+}
+
+// nameServers checks that pods and pulls of images reach a name server of the host. One on a loopback address is reached through pasta,
+// which sends queries to the first IPv4 one.
+func nameServers(path string) result {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return result{Warn, err.Error(), ""}
+	}
+	servers := oci.NameServers(string(text))
+	isIPv4 := func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() }
+	switch list := strings.Join(servers, ", "); {
+	case len(servers) == 0:
+		return result{Warn, path + " names no server: names of registries cannot be resolved", "add a line nameserver ADDRESS to " + path}
+	case !oci.OnlyLoopbackDNS(string(text)):
+		return ok("%s", list)
+	case !slices.ContainsFunc(servers, isIPv4):
+		return result{
+			Warn, list + ": pasta forwards queries to IPv4 servers only: names of registries cannot be resolved",
+			"add a line nameserver with an IPv4 address to " + path,
+		}
+	default:
+		return ok("%s, through pasta at %s", list, oci.ForwardedDNS)
+	}
 }
 
 // lingering checks whether systemd keeps what a user who has logged out runs.

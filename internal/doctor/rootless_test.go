@@ -99,6 +99,29 @@ func TestWayOut(t *testing.T) {
 	}
 }
 
+// TestNameServers tests name servers that pods cannot reach.
+func TestNameServers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "resolv.conf")
+	if r := nameServers(path); r.grade != Warn || !strings.Contains(r.hint, path) {
+		t.Errorf("no file: %+v", r)
+	}
+	for text, want := range map[string]result{
+		"search example.com\n":                        {Warn, "names no server", path},
+		"nameserver 192.0.2.1\n":                      {OK, "192.0.2.1", ""},
+		"nameserver 127.0.0.53\n":                     {OK, "through pasta at 169.254.1.1", ""},
+		"nameserver ::1\n":                            {Warn, "IPv4 servers only", path},
+		"nameserver ::1\nnameserver 127.0.0.1\n":      {OK, "through pasta", ""},
+		"nameserver 127.0.0.1\nnameserver 10.0.0.1\n": {OK, "127.0.0.1, 10.0.0.1", ""},
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if r := nameServers(path); r.grade != want.grade || !strings.Contains(r.detail, want.detail) || !strings.Contains(r.hint, want.hint) {
+			t.Errorf("%q: %+v", text, r)
+		}
+	}
+}
+
 func TestLingering(t *testing.T) {
 	dir := t.TempDir()
 	if r := lingering(filepath.Join(dir, "missing"), dir); r.grade != OK {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/holder"
+	"github.com/podstead/podstead/runtime/oci"
 )
 
 // outputDelay is the time in which a program that has exited closes its output.
@@ -172,7 +173,7 @@ func (n *Namespaces) pastaOf(holder process) process {
 }
 
 // startPasta connects the network namespace of a process with the networks of the host. Connections out of it are made by pasta, with the
-// addresses of the host. Nothing connects into it, and the host's loopback is not reached.
+// addresses of the host. Nothing connects into it, and the host's loopback is not reached, apart from its name server by [oci.ForwardedDNS].
 func (n *Namespaces) startPasta(ctx context.Context, anchor process) (process, error) {
 	path, err := exec.LookPath("pasta")
 	if err != nil {
@@ -183,7 +184,7 @@ func (n *Namespaces) startPasta(ctx context.Context, anchor process) (process, e
 		return process{}, err
 	}
 	if err := run(ctx, path, []string{
-		"--config-net", "--no-map-gw", "--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none",
+		"--config-net", "--no-map-gw", "--dns-forward", oci.ForwardedDNS, "--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none",
 		"--pid", file, strconv.Itoa(anchor.PID),
 	}); err != nil {
 		return process{}, err

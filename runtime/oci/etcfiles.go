@@ -97,6 +97,9 @@ func Resolv(pod *spec.Pod, host string) string {
 	return r.String()
 }
 
+// NameServers returns the name servers of a resolv.conf.
+func NameServers(text string) []string { return parseResolv(text).servers }
+
 // OnlyLoopbackDNS reports whether a resolv.conf has name servers and all of them are on loopback addresses.
 func OnlyLoopbackDNS(text string) bool {
 	servers := parseResolv(text).servers
@@ -106,6 +109,13 @@ func OnlyLoopbackDNS(text string) bool {
 		}
 	}
 	return len(servers) > 0
+}
+
+// WithServer returns a resolv.conf with one name server in place of all.
+func WithServer(text, server string) string {
+	r := parseResolv(text)
+	r.servers = []string{server}
+	return r.String()
 }
 
 // resolv is a parsed resolv.conf.

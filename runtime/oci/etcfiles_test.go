@@ -118,6 +118,14 @@ func TestResolvLimits(t *testing.T) {
 	}
 }
 
+// TestWithServer tests that the search domains and options of the host stay.
+func TestWithServer(t *testing.T) {
+	const text = "nameserver 127.0.0.53\nnameserver ::1\nsearch example.com\noptions edns0 trust-ad\n"
+	if got, want := WithServer(text, "192.0.2.1"), "search example.com\nnameserver 192.0.2.1\noptions edns0 trust-ad\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestOnlyLoopbackDNS(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": false, "nameserver 127.0.0.53\noptions edns0": true, "nameserver 127.0.0.1\nnameserver ::1": true,

@@ -7,6 +7,10 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
+// ForwardedDNS is an address in the network namespace of a daemon without root. pasta sends queries to it to the first name server of the
+// host, which can be on a loopback address of the host. It is link-local, so no other host has it. Podman uses the same one.
+const ForwardedDNS = "169.254.1.1"
+
 // systemDaemon is the hint for what only root can do.
 const systemDaemon = "run the pod as root or as a member of group podstead, with podstead --system"
 

@@ -42,6 +42,7 @@ type EtcFiles struct {
 	network peerLister
 	index   *Index
 	log     *slog.Logger
+	dns     string           // the name server of pods if all of the host are on loopback addresses; empty: see hostDNS
 	pods    guard.KeyedMutex // by UID, held while the files of a pod are written
 	users   guard.FileUsers
 
@@ -49,9 +50,10 @@ type EtcFiles struct {
 	written map[string]writtenHosts // by UID, the newest content of /etc/hosts; containers may have changed the file since
 }
 
-// NewEtcFiles returns the files of the pods in index.
-func NewEtcFiles(dirs record.Dirs, network peerLister, index *Index, log *slog.Logger) *EtcFiles {
-	return &EtcFiles{dirs: dirs, network: network, index: index, log: log, written: map[string]writtenHosts{}}
+// NewEtcFiles returns the files of the pods in index. dns is the name server of pods if all of the host are on loopback addresses; empty: it
+// is found in the files of systemd-resolved.
+func NewEtcFiles(dirs record.Dirs, network peerLister, index *Index, log *slog.Logger, dns string) *EtcFiles {
+	return &EtcFiles{dirs: dirs, network: network, index: index, log: log, dns: dns, written: map[string]writtenHosts{}}
 }
 
 // The files of the host, and the paths in containers.
@@ -70,7 +72,7 @@ func (f *EtcFiles) Write(ctx context.Context, uid string, pod *spec.Pod, sandbox
 	if err != nil {
 		return err
 	}
-	resolv, err := hostDNS(pod)
+	resolv, err := hostDNS(pod, f.dns)
 	if err != nil {
 		return err
 	}
@@ -251,11 +253,14 @@ func (f *EtcFiles) hostsText(uid string, pod *spec.Pod) (string, error) {
 }
 
 // hostDNS returns the resolv.conf of the host for a pod. If it contains only loopback servers, such as the stub of systemd-resolved, a pod
-// with a network namespace gets the upstream servers of systemd-resolved.
-func hostDNS(pod *spec.Pod) (string, error) {
+// with a network namespace gets the name server that replaces them or, if that is empty, the upstream servers of systemd-resolved.
+func hostDNS(pod *spec.Pod, replacement string) (string, error) {
 	text, err := readOptional(resolvPath)
 	if err != nil || pod.HostNetwork || !oci.OnlyLoopbackDNS(text) {
 		return text, err
+	}
+	if replacement != "" {
+		return oci.WithServer(text, replacement), nil
 	}
 	if upstream, err := readOptional(resolvedPath); err != nil || upstream != "" {
 		return upstream, err

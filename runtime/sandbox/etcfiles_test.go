@@ -21,7 +21,7 @@ import (
 
 func TestWrite(t *testing.T) {
 	dirs := record.Dirs{State: t.TempDir()}
-	f := NewEtcFiles(dirs, &fakeNetwork{}, NewIndex(), slog.Default())
+	f := NewEtcFiles(dirs, &fakeNetwork{}, NewIndex(), slog.Default(), "")
 	path := filepath.Join(dirs.State, "hosts")
 	for _, test := range []struct {
 		name    string
@@ -60,7 +60,7 @@ func (n *fakeNetwork) Changed() <-chan struct{} { return n.changed }
 func TestWriteHosts(t *testing.T) {
 	dirs := record.Dirs{State: t.TempDir()}
 	network := &fakeNetwork{}
-	f := NewEtcFiles(dirs, network, NewIndex(), slog.Default())
+	f := NewEtcFiles(dirs, network, NewIndex(), slog.Default(), "")
 	pod := &spec.Pod{Name: "web"}
 	hosts := filepath.Join(dirs.Etc("u", 1), "hosts")
 	if err := f.updateHosts(t.Context(), "u", pod, 1); err != nil {
@@ -111,7 +111,7 @@ func TestHeldFiles(t *testing.T) {
 	dirs := record.Dirs{State: t.TempDir()}
 	index := NewIndex()
 	network := &fakeNetwork{}
-	f := NewEtcFiles(dirs, network, index, slog.Default())
+	f := NewEtcFiles(dirs, network, index, slog.Default(), "")
 	pod := &spec.Pod{Name: "web"}
 	var held []*os.File
 	for _, uid := range []string{"u", "v"} {
@@ -213,7 +213,7 @@ func TestChangesAreGrouped(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		network, index := &countingNetwork{changed: make(chan struct{})}, NewIndex()
 		index.Put("u", &spec.Pod{Name: "web"}, 1)
-		f := NewEtcFiles(record.Dirs{State: t.TempDir()}, network, index, slog.Default())
+		f := NewEtcFiles(record.Dirs{State: t.TempDir()}, network, index, slog.Default(), "")
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -289,7 +289,7 @@ func TestOverwrite(t *testing.T) {
 func TestUpdateOfOlderDefinition(t *testing.T) {
 	dirs := record.Dirs{State: t.TempDir()}
 	network, index := &fakeNetwork{}, NewIndex()
-	f := NewEtcFiles(dirs, network, index, slog.Default())
+	f := NewEtcFiles(dirs, network, index, slog.Default(), "")
 	of := func(name string) *spec.Pod {
 		return &spec.Pod{Name: "web", HostAliases: []spec.HostAlias{{IP: "192.0.2.1", Hostnames: []string{name}}}}
 	}
