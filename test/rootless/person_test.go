@@ -64,6 +64,9 @@ func newPerson(t *testing.T) *person {
 	if err := p.read(); err != nil {
 		t.Fatal(err)
 	}
+	if p.subIDs[1] == 0 {
+		t.Fatal("useradd has written no line to /etc/subuid")
+	}
 	if err := errors.Join(os.Chmod(p.dir, 0o755), os.Mkdir(run, 0o700), os.Chown(run, p.uid, p.gid), os.Chmod(home, 0o755),
 		os.Mkdir(filepath.Join(p.dir, "bin"), 0o755)); err != nil {
 		t.Fatal(err)
@@ -83,7 +86,7 @@ func newPerson(t *testing.T) *person {
 // runDir is the runtime directory of the user.
 func (p *person) runDir() string { return filepath.Join(p.dir, "r") }
 
-// read reads the IDs of the user.
+// read reads the IDs of the user. A useradd that was killed has written no subordinate ones.
 func (p *person) read() error {
 	fields, err := entry("/etc/passwd", p.name)
 	if err != nil {
@@ -96,6 +99,9 @@ func (p *person) read() error {
 	p.uid, errs[0] = strconv.Atoi(fields[2])
 	p.gid, errs[1] = strconv.Atoi(fields[3])
 	ids, err := entry("/etc/subuid", p.name)
+	if errors.Is(err, errNoEntry) {
+		return errors.Join(errs[:]...)
+	}
 	if err != nil {
 		return err
 	}
@@ -106,6 +112,9 @@ func (p *person) read() error {
 	p.subIDs[1], errs[3] = strconv.Atoi(ids[2])
 	return errors.Join(errs[:]...)
 }
+
+// errNoEntry reports that a file such as /etc/passwd has no line for a user.
+var errNoEntry = errors.New("no line")
 
 // entry returns the fields of the line for a user in a file such as /etc/passwd.
 func entry(file, name string) ([]string, error) {
@@ -118,7 +127,7 @@ func entry(file, name string) ([]string, error) {
 			return fields, nil
 		}
 	}
-	return nil, fmt.Errorf("%s: no line for %s", file, name)
+	return nil, fmt.Errorf("%s: %s: %w", file, name, errNoEntry)
 }
 
 // sweep removes the users of tests that were killed.
@@ -131,7 +140,7 @@ func sweep(string) error {
 		}
 		pid, _ := strconv.Atoi(strings.TrimPrefix(fields[4], owner))
 		program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)) // another process may have its PID
-		if strings.HasSuffix(program, ".test") {
+		if strings.HasSuffix(strings.TrimSuffix(program, " (deleted)"), ".test") {
 			continue
 		}
 		p := &person{name: fields[0]}

@@ -11,12 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/namespace"
@@ -47,17 +49,13 @@ const httpd = "httpd -f -p 8080"
 // TestUser runs pods as an ordinary user: what runs, what survives when processes are killed, what is rejected, and what is left.
 func TestUser(t *testing.T) {
 	outside := newNetwork(t)
+	newNameServer(t)
 	p := newPerson(t)
 	hello := filepath.Join(p.dir, "examples/hello.toml")
 	if out := p.run(t, "podstead", "run", hello); !strings.Contains(out, "Hello, world, from a pod.") {
 		t.Errorf("run: %q", out)
 	}
-	file := filepath.Join(p.dir, "web.toml")
-	text := fmt.Sprintf(web, filepath.Join(p.dir, "examples/images/busybox.tar"))
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	p.run(t, "podstead", "apply", "--wait", "--timeout", "3m", file)
+	p.apply(t)
 	for _, dir := range []string{".local/share/podstead/engine", ".local/state/podstead", ".config/podstead/pods.d"} {
 		if _, err := os.Stat(filepath.Join(p.dir, "home", dir)); err != nil {
 			t.Error(err)
@@ -90,6 +88,13 @@ func (p *person) testNetwork(t *testing.T, outside string) {
 	}
 	if out, errs, err := get("60", outside, "80"); out != "outside" {
 		t.Errorf("answer of another host: %q, %v, %s", out, err, errs)
+	}
+	if out, errs, err := get("60", outsideName, "80"); out != "outside" {
+		t.Errorf("answer of another host by its name: %q, %v, %s", out, err, errs)
+	}
+	_, errs, err := p.try(t, "podstead", "image", "pull", outsideName+"/image:1")
+	if err == nil || !strings.Contains(errs, outsideAddress) {
+		t.Errorf("the daemon does not resolve %s: %v, %s", outsideName, err, errs)
 	}
 	host, err := net.Listen("tcp", ":0") // on all addresses of the host
 	if err != nil {
@@ -143,6 +148,116 @@ func (p *person) testKilled(t *testing.T) {
 	p.run(t, "podstead", "wait", "--for=condition=Ready", "--timeout=3m", "pod/web")
 }
 
+// TestPasta tests that pasta that could not be started, or was killed, is started by the next command.
+func TestPasta(t *testing.T) {
+	outside := newNetwork(t)
+	p := newPerson(t)
+	doctor := func(want string) {
+		t.Helper()
+		if out, errs, _ := p.try(t, "podstead", "doctor"); !strings.Contains(out, want) { // the test has its own reasons to fail
+			t.Errorf("doctor does not report %q:\n%s%s", want, out, errs)
+		}
+	}
+	failing := filepath.Join(p.dir, "bin/pasta")
+	if err := os.WriteFile(failing, []byte("#!/bin/sh\necho no route >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p.apply(t)
+	doctor("no route")
+	if err := os.Remove(failing); err != nil {
+		t.Fatal(err)
+	}
+	reached := func() bool {
+		out, _, _ := p.try(t, "podstead", "exec", "web", "--", "timeout", "60", "wget", "-qO-", "http://"+outside)
+		return out == "outside"
+	}
+	await(t, reached) // it is not tried with each command
+	kill(t, p.one(t, "--dns-forward"))
+	await(t, reached)
+	doctor("pasta runs, PID ")
+	p.run(t, "podstead", "daemon", "stop", "--pods")
+	await(t, func() bool { return len(p.processes("")) == 0 })
+}
+
+// apply starts the pod of web and waits until it is ready.
+func (p *person) apply(t *testing.T) {
+	t.Helper()
+	file := filepath.Join(p.dir, "web.toml")
+	text := fmt.Sprintf(web, filepath.Join(p.dir, "examples/images/busybox.tar"))
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.run(t, "podstead", "apply", "--wait", "--timeout", "3m", file)
+}
+
+// TestLogout removes the runtime directory as systemd-logind does after the logout, and mounts another one as it does after the login. The
+// mount namespace of the pods receives both. There is never a second container of a pod.
+func TestLogout(t *testing.T) {
+	newNetwork(t)
+	p := newPerson(t)
+	if err := errors.Join(unix.Mount(p.dir, p.dir, "", unix.MS_BIND, ""), unix.Mount("", p.dir, "", unix.MS_SHARED, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(unix.Unmount(p.runDir(), unix.MNT_DETACH), unix.Unmount(p.dir, unix.MNT_DETACH)); err != nil {
+			t.Error(err)
+		}
+	})
+	mount := func() {
+		t.Helper()
+		options := fmt.Sprintf("mode=0700,uid=%d,gid=%d", p.uid, p.gid)
+		if err := unix.Mount("tmpfs", p.runDir(), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mount()
+	p.apply(t)
+	for name, lose := range map[string]func(){
+		"removed": func() { command(t, "sh", "-c", `rm -rf "$0"/*`, p.runDir()) },
+		"mounted again": func() {
+			command(t, "sh", "-c", `rm -rf "$0"/*`, p.runDir())
+			if err := unix.Unmount(p.runDir(), unix.MNT_DETACH); err != nil {
+				t.Fatal(err)
+			}
+			mount()
+		},
+	} {
+		before := p.one(t, httpd)
+		lose()
+		if after := p.one(t, httpd); after != before {
+			t.Errorf("%s: the container is process %d, was %d", name, after, before)
+		}
+		p.run(t, "podstead", "get")
+		await(t, func() bool {
+			found := p.processes(httpd)
+			if len(found) > 1 {
+				t.Fatalf("%s: two containers: processes %v", name, found)
+			}
+			return len(found) == 1 && found[0] != before
+		})
+		p.run(t, "podstead", "wait", "--for=condition=Ready", "--timeout=3m", "pod/web")
+		p.one(t, "podstead-holder")
+		p.one(t, "podstead daemon")
+	}
+	before := p.one(t, httpd)
+	other := filepath.Join(p.dir, "other")
+	if err := errors.Join(os.Mkdir(other, 0o700), os.Chown(other, p.uid, p.gid)); err != nil {
+		t.Fatal(err)
+	}
+	first := p.env
+	p.env = append(slices.Clone(first), "XDG_RUNTIME_DIR="+other)
+	_, errs, err := p.try(t, "podstead", "get")
+	if err == nil || !strings.Contains(errs, p.runDir()) || !strings.Contains(errs, "hint: set XDG_RUNTIME_DIR") {
+		t.Errorf("another runtime directory: %v, %s", err, errs)
+	}
+	p.env = first
+	if after := p.one(t, httpd); after != before {
+		t.Errorf("the container is process %d, was %d", after, before)
+	}
+	p.run(t, "podstead", "daemon", "stop", "--pods")
+	await(t, func() bool { return len(p.processes("")) == 0 })
+}
+
 // testRejected requests what needs root.
 func (p *person) testRejected(t *testing.T) {
 	for field, line := range map[string]string{
@@ -179,12 +294,7 @@ func (p *person) testRejected(t *testing.T) {
 // TestOtherUser tries to reach the daemon and the pods of a user as another one, who has a daemon too.
 func TestOtherUser(t *testing.T) {
 	p, attacker := newPerson(t), newPerson(t)
-	file := filepath.Join(p.dir, "web.toml")
-	text := fmt.Sprintf(web, filepath.Join(p.dir, "examples/images/busybox.tar"))
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	p.run(t, "podstead", "apply", "--wait", "--timeout", "3m", file)
+	p.apply(t)
 	if out := attacker.run(t, "podstead", "get", "-o", "json"); strings.Contains(out, "httpd") {
 		t.Errorf("pods of another user: %s", out)
 	}
@@ -329,6 +439,74 @@ func newNetwork(t *testing.T) string {
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return outsideAddress
+}
+
+// outsideName is the name of the host of [newNetwork], which [newNameServer] resolves.
+const outsideName = "outside.test"
+
+// newNameServer makes a name server on a loopback address that of the host, as systemd-resolved does.
+func newNameServer(t *testing.T) {
+	t.Helper()
+	const address = "127.0.0.53"
+	conn, err := net.ListenPacket("udp", net.JoinHostPort(address, "53"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		query := make([]byte, 1500)
+		for {
+			n, from, err := conn.ReadFrom(query)
+			if err != nil {
+				return
+			}
+			if reply := answer(query[:n]); reply != nil {
+				_, _ = conn.WriteTo(reply, from) // the client asks again
+			}
+		}
+	}()
+	dir, err := os.MkdirTemp("", "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	file := filepath.Join(dir, "resolv.conf")
+	if err := errors.Join(os.WriteFile(file, []byte("nameserver "+address+"\n"), 0o644), os.Chmod(dir, 0o755),
+		unix.Mount(file, "/etc/resolv.conf", "", unix.MS_BIND, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount("/etc/resolv.conf", unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// answer returns the reply to a DNS query: the address of the other host, if its IPv4 address is asked for. It is nil if the query is none.
+func answer(query []byte) []byte {
+	var m dnsmessage.Message
+	if err := m.Unpack(query); err != nil || len(m.Questions) != 1 {
+		return nil
+	}
+	q := m.Questions[0]
+	reply := dnsmessage.Message{
+		Header:    dnsmessage.Header{ID: m.ID, Response: true, RecursionDesired: m.RecursionDesired, RecursionAvailable: true},
+		Questions: m.Questions,
+	}
+	switch {
+	case q.Name.String() != outsideName+".":
+		reply.RCode = dnsmessage.RCodeNameError
+	case q.Type == dnsmessage.TypeA:
+		reply.Answers = []dnsmessage.Resource{{
+			Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: 60},
+			Body:   &dnsmessage.AResource{A: [4]byte(net.ParseIP(outsideAddress).To4())},
+		}}
+	}
+	text, err := reply.Pack()
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // setUp sets a link up and gives it an address, in the network namespace of the calling thread.
