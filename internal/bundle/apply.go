@@ -99,7 +99,7 @@ func (t *Transaction) CheckPod(p Pod, pod *spec.Pod) error {
 		}
 	}
 	policy := t.config.Policy.Admission()
-	policy.Protected = t.config.OwnPaths()
+	policy.Protected, policy.Rootless = t.config.OwnPaths(), t.config.Rootless()
 	var errs []error
 	for _, r := range policy.Check(pod) {
 		errs = append(errs, fmt.Errorf("pod %q rejected: %w", p.Name, r))

@@ -124,7 +124,7 @@ func TestUserWithoutVariables(t *testing.T) {
 		t.Errorf("got %v, %v", defaults, err)
 	}
 	if _, err := config.UserDefaults(lookupIn(nil), missing); err == nil || !strings.Contains(err.Error(), "HOME") {
-		t.Errorf("of nobody: %v", err)
+		t.Errorf("of a user who does not exist: %v", err)
 	}
 }
 

@@ -346,7 +346,7 @@ func (o *Options) supervise(
 	o.rebooter = newReboots(filepath.Join(o.Config.StateDir, RebootsFile), clock, int(o.Config.Reboot.MaxPerDay), o.Config.Reboot.Command)
 	o.prober = probes.New(rt, clock, probes.Options{Observe: recorder.Probe})
 	policy := o.Config.Policy.Admission()
-	policy.Protected = o.Config.OwnPaths()
+	policy.Protected, policy.Rootless = o.Config.OwnPaths(), o.Config.Rootless()
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: recorder.Runtime(rt), Prober: o.prober, Hooks: recorder.Hooks(hooks.New(rt, nil)), Conditions: hostcondition.New(),
 		Rebooter: o.rebooter, UncleanBoot: unclean,

@@ -93,7 +93,7 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	merged, changed, restart := r.config.Load().Reload(next)
 	policy, old := merged.Policy.Admission(), r.supervisor.Policy()
-	policy.Protected = old.Protected
+	policy.Protected, policy.Rootless = old.Protected, old.Rootless
 	r.supervisor.SetPolicy(policy)
 	if r.verify(verification) {
 		changed = append(changed, "images.verify")

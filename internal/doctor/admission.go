@@ -82,6 +82,9 @@ func admissionPolicy(ctx context.Context, c *config.Config, daemon *client.Clien
 			"restart the daemon with podstead daemon stop; containers keep running",
 		}
 	}
+	if c.Rootless() {
+		p.Devices = nil // all are rejected
+	}
 	return ok("%s", describePolicy(p))
 }
 

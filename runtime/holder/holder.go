@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/loopback"
 )
 
 // Name is the program name (argv[0]) that selects the holder.
@@ -57,7 +59,7 @@ func Main() int {
 // program sets the loopback up.
 func prepare(first bool) error {
 	if !first {
-		return setLoopbackUp()
+		return loopback.Up()
 	}
 	wait := os.NewFile(WaitFD, "wait")
 	if wait == nil {
@@ -71,21 +73,4 @@ func prepare(first bool) error {
 		return err
 	}
 	return fmt.Errorf("execute the holder again: %w", syscall.Exec("/proc/self/exe", []string{Name, Mapped}, nil))
-}
-
-func setLoopbackUp() error {
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("set loopback up: %w", err)
-	}
-	defer unix.Close(socket)
-	ifr, err := unix.NewIfreq("lo")
-	if err != nil {
-		return fmt.Errorf("set loopback up: %w", err)
-	}
-	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, ifr); err != nil {
-		return fmt.Errorf("set loopback up: %w", err)
-	}
-	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/loopback"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -212,18 +213,8 @@ const maxPingGroup = 1<<31 - 1
 // setUpNetwork initializes the network namespace of the calling thread: loopback up, and the sysctls that the CRI plug-in
 // of containerd sets for pods with their own network, so that unprivileged processes can bind any port and ping.
 func setUpNetwork() error {
-	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("set loopback up: %w", err)
-	}
-	defer unix.Close(socket)
-	ifr, err := unix.NewIfreq("lo")
-	if err != nil {
-		return fmt.Errorf("set loopback up: %w", err)
-	}
-	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
-	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, ifr); err != nil {
-		return fmt.Errorf("set loopback up: %w", err)
+	if err := loopback.Up(); err != nil {
+		return err
 	}
 	groups, err := os.ReadFile("/proc/self/gid_map")
 	if err != nil {

@@ -13,13 +13,17 @@ func (h Host) CheckAppArmor(pod *spec.Pod) []lifecycle.Refusal {
 	if h.AppArmor {
 		return nil
 	}
+	message, hint := "Cannot enforce AppArmor: AppArmor is not enabled on the host",
+		"enable AppArmor with apparmor=1 on the kernel command line, or remove the profile from the pod"
+	if h.Rootless {
+		message, hint = "Cannot enforce AppArmor: without root, profiles cannot be loaded", "remove the profile from the pod, or "+systemDaemon
+	}
 	var list []lifecycle.Refusal
 	check := func(field string, p *spec.SecurityProfile) {
 		if p != nil && p.Type != profileUnconfined {
 			list = append(list, lifecycle.Refusal{
 				Reason: lifecycle.ReasonAppArmor, Field: field + "securityContext.appArmorProfile",
-				Message: "Cannot enforce AppArmor: AppArmor is not enabled on the host",
-				Hint:    "enable AppArmor with apparmor=1 on the kernel command line, or remove the profile from the pod",
+				Message: message, Hint: hint,
 			})
 		}
 	}

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -45,5 +46,14 @@ func TestCheckAppArmor(t *testing.T) {
 		if list := (Host{AppArmor: true}).CheckAppArmor(pod); list != nil {
 			t.Errorf("on a host with AppArmor: %v", list)
 		}
+	}
+}
+
+// TestCheckAppArmorWithoutRoot tests that the message does not blame the host.
+func TestCheckAppArmorWithoutRoot(t *testing.T) {
+	pod := &spec.Pod{SecurityContext: &spec.PodSecurityContext{AppArmorProfile: &spec.SecurityProfile{Type: "RuntimeDefault"}}}
+	got := Host{Rootless: true}.CheckAppArmor(pod)
+	if len(got) != 1 || !strings.Contains(got[0].Message, "without root") || strings.Contains(got[0].Hint, "kernel command line") {
+		t.Errorf("%+v", got)
 	}
 }

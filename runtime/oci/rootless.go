@@ -86,6 +86,7 @@ func (r *rootless) container(at string, last int64, c *spec.Container) {
 func (r *rootless) mapped(field string, id *int64, last int64) {
 	if id != nil {
 		r.deny(*id > last, field, fmt.Sprintf("%d: the IDs of pods of this user are 0 to %d", *id, last),
-			"use a lower ID, or give the user more IDs in /etc/subuid and /etc/subgid and restart the daemon")
+			"use a lower ID, or give the user more IDs in /etc/subuid and /etc/subgid and run podstead daemon stop --pods: "+
+				"pods that run keep the namespaces with the present IDs")
 	}
 }

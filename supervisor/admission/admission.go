@@ -45,6 +45,8 @@ type Policy struct {
 	// Protected are the absolute paths of the daemon's directories and of its socket. Only privileged containers can mount a
 	// hostPath volume that contains one or is below one, at every level.
 	Protected []string `json:"-"`
+	// Rootless is true for a daemon without root, which rejects privileged containers: hints do not name them.
+	Rootless bool `json:"-"`
 	// UnsafeSysctls are the names of unsafe sysctls that pods may set, or patterns that end in "*" (the kubelet's
 	// --allowed-unsafe-sysctls).
 	UnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
@@ -61,7 +63,7 @@ func (p Policy) Check(pod *spec.Pod) []lifecycle.Refusal {
 	r.podSecurity(p.PodSecurity)
 	r.hostPaths(p.HostPaths)
 	r.devices(p.Devices)
-	r.protected(p.Protected)
+	r.protected(p.Protected, p.Rootless)
 	r.sysctls(p.UnsafeSysctls)
 	return r.refusals
 }

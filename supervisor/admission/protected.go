@@ -11,7 +11,7 @@ import (
 
 // protected refuses hostPath volumes that overlap a protected path, unless all containers that mount them are privileged. It compares
 // the text; links and bind mounts are resolved where the volume is used.
-func (r *review) protected(paths []string) {
+func (r *review) protected(paths []string, rootless bool) {
 	for i := range r.pod.Volumes {
 		v := &r.pod.Volumes[i]
 		if v.HostPath == nil {
@@ -22,22 +22,25 @@ func (r *review) protected(paths []string) {
 			continue
 		}
 		if !r.privilegedOnly(v.Name) {
-			r.denyProtected(fmt.Sprintf("volumes[%d].hostPath.path", i), v.HostPath.Path, paths[at])
+			r.denyProtected(fmt.Sprintf("volumes[%d].hostPath.path", i), v.HostPath.Path, paths[at], rootless)
 		}
 		for n := range r.pod.EphemeralContainers {
 			c := &r.pod.EphemeralContainers[n]
 			if m := mountOf(c, v.Name); m >= 0 && !privileged(c) {
-				r.denyProtected(ephemeral+strconv.Itoa(n)+fmt.Sprintf("].volumeMounts[%d].name", m), v.HostPath.Path, paths[at])
+				r.denyProtected(ephemeral+strconv.Itoa(n)+fmt.Sprintf("].volumeMounts[%d].name", m), v.HostPath.Path, paths[at], rootless)
 			}
 		}
 	}
 }
 
-func (r *review) denyProtected(field, path, protected string) {
+func (r *review) denyProtected(field, path, protected string, rootless bool) {
+	message, hint := fmt.Sprintf("%q: overlaps Podstead's path %s", path, protected), "mount a directory that does not contain "+protected
+	if !rootless {
+		message += ", only privileged containers can mount it"
+		hint += ", or set securityContext.privileged in the container"
+	}
 	r.refusals = append(r.refusals, lifecycle.Refusal{
-		Reason: lifecycle.ReasonHostPathForbidden, Field: field,
-		Message: fmt.Sprintf("%q: overlaps Podstead's path %s, only privileged containers can mount it", path, protected),
-		Hint:    "mount a directory that does not contain " + protected + ", or set securityContext.privileged in the container",
+		Reason: lifecycle.ReasonHostPathForbidden, Field: field, Message: message, Hint: hint,
 	})
 }
 

@@ -78,3 +78,16 @@ func TestProtectedEphemeral(t *testing.T) {
 		t.Errorf("privileged: %v", got)
 	}
 }
+
+// TestProtectedWithoutRoot tests that no hint names privileged containers, which a daemon without root rejects.
+func TestProtectedWithoutRoot(t *testing.T) {
+	pod := &spec.Pod{
+		Volumes: []spec.Volume{{Name: "v", HostPath: &spec.HostPathVolume{Path: "/home/ada"}}}, Containers: []spec.Container{{Name: "c"}},
+	}
+	for _, rootless := range []bool{true, false} {
+		got := Policy{Protected: []string{"/home/ada/.local"}, Rootless: rootless}.Check(pod)
+		if len(got) != 1 || strings.Contains(got[0].Message+got[0].Hint, "privileged") == rootless {
+			t.Errorf("without root %v: %+v", rootless, got)
+		}
+	}
+}
