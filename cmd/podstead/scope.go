@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -223,7 +222,6 @@ func (a *app) inNamespaces(o *daemon.Options) (release func(context.Context) err
 	if err != nil {
 		return nil, err
 	}
-	net.DefaultResolver = rootless.Resolver() // of all of the daemon, such as for registries
 	start := o.Start
 	o.Start = func(ctx context.Context, c *config.Config, log *slog.Logger) (daemon.Runtime, error) {
 		rt, err := start(ctx, c, log)

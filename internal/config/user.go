@@ -18,8 +18,8 @@ const userName = "podstead"
 var ErrNoRuntimeDir = errors.New("runtime directory not usable")
 
 // UserDefaults returns the defaults of settings for the daemon of an ordinary user, by their keys, with the directories of the XDG Base
-// Directory Specification. Env is like [os.LookupEnv]. The directories may be missing: a command that uses no daemon needs none of them, see
-// [Config.CheckRuntimeDirs].
+// Directory Specification. Env is like [os.LookupEnv]. The directories may be missing: a command that uses no daemon needs none of them,
+// see [Config.CheckRuntimeDirs].
 func UserDefaults(env func(name string) (value string, set bool), uid int) (map[string]string, error) {
 	home, _ := env("HOME")
 	if u, err := user.LookupId(strconv.Itoa(uid)); !filepath.IsAbs(home) && err == nil {

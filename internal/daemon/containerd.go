@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -33,6 +34,9 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	}
 	if driver := c.Engine.CgroupDriver; c.Rootless() && driver != string(runtime.CgroupAuto) {
 		return nil, fmt.Errorf("start engine: engine.cgroupDriver = %q: %w", driver, errNoCgroups)
+	}
+	if c.Rootless() {
+		net.DefaultResolver = forwardingResolver() // of all of the daemon, such as for registries
 	}
 	if err := ociruntime.Check(c.Engine.Runtime); err != nil { // before anything else is started
 		return nil, fmt.Errorf("start engine: %w", err)

@@ -51,7 +51,8 @@ func ofUser(c *config.Config) []check {
 func runtimeDirectory(c *config.Config, uid int) result {
 	if err := c.CheckRuntimeDirs(uid); err != nil {
 		return result{
-			Fail, err.Error(), "set XDG_RUNTIME_DIR to a directory of your own with mode 0700 in memory, or log in with a session of systemd-logind",
+			Fail, err.Error(),
+			"set XDG_RUNTIME_DIR to a directory of your own with mode 0700 in memory, or log in with a session of systemd-logind",
 		}
 	}
 	return ok("%s", c.RunDir)
@@ -150,7 +151,9 @@ func wayOut(look func(string) (string, error), tun string, outlet func() (rootle
 	case !o.Needed:
 		return ok("pasta is installed, and starts with the first pod; the host's loopback is not reached")
 	case o.PID == 0 && o.Error != "":
-		return result{Warn, "pods reach each other, and nothing else: " + o.Error, "remove the cause, then run podstead get, which starts pasta again"}
+		return result{
+			Warn, "pods reach each other, and nothing else: " + o.Error, "remove the cause, then run podstead get, which starts pasta again",
+		}
 	case o.PID == 0:
 		return result{Warn, "pasta does not run: pods reach each other, and nothing else", "run podstead get, which starts it"}
 	}

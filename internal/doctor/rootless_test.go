@@ -116,7 +116,8 @@ func TestNameServers(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if r := nameServers(path); r.grade != want.grade || !strings.Contains(r.detail, want.detail) || !strings.Contains(r.hint, want.hint) {
+		r := nameServers(path)
+		if r.grade != want.grade || !strings.Contains(r.detail, want.detail) || !strings.Contains(r.hint, want.hint) {
 			t.Errorf("%q: %+v", text, r)
 		}
 	}

@@ -152,8 +152,8 @@ var ErrNoPasta = errors.New("pasta is not installed (Debian: apt-get install pas
 // pastaFile is the file with the PID of pasta.
 func (n *Namespaces) pastaFile() string { return filepath.Join(n.RunDir, "pasta.pid") }
 
-// pastaOf returns the pasta that was started for a process, the holder, and is not recorded: the starter was killed before. None: it does not
-// run.
+// pastaOf returns the pasta that was started for a process, the holder, and is not recorded: the starter was killed before. None: it does
+// not run.
 func (n *Namespaces) pastaOf(holder process) process {
 	text, err := os.ReadFile(n.pastaFile())
 	if err != nil {
@@ -173,7 +173,8 @@ func (n *Namespaces) pastaOf(holder process) process {
 }
 
 // startPasta connects the network namespace of a process with the networks of the host. Connections out of it are made by pasta, with the
-// addresses of the host. Nothing connects into it, and the host's loopback is not reached, apart from its name server by [oci.ForwardedDNS].
+// addresses of the host. Nothing connects into it, and the host's loopback is not reached, apart from its name server by
+// [oci.ForwardedDNS].
 func (n *Namespaces) startPasta(ctx context.Context, anchor process) (process, error) {
 	path, err := exec.LookPath("pasta")
 	if err != nil {
@@ -184,7 +185,8 @@ func (n *Namespaces) startPasta(ctx context.Context, anchor process) (process, e
 		return process{}, err
 	}
 	if err := run(ctx, path, []string{
-		"--config-net", "--no-map-gw", "--dns-forward", oci.ForwardedDNS, "--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none",
+		"--config-net", "--no-map-gw", "--dns-forward", oci.ForwardedDNS, "--tcp-ports", "none", "--udp-ports", "none",
+		"--tcp-ns", "none", "--udp-ns", "none",
 		"--pid", file, strconv.Itoa(anchor.PID),
 	}); err != nil {
 		return process{}, err

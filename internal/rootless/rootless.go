@@ -78,8 +78,8 @@ type names struct {
 	PastaTried time.Time `json:"pastaTried,omitzero"`
 }
 
-// Inside reports whether this process was started by [Namespaces.Enter]: it has the variable, and is in a user namespace that maps a part of
-// all IDs. The variable alone can come from the environment of a container or of a user.
+// Inside reports whether this process was started by [Namespaces.Enter]: it has the variable, and is in a user namespace that maps a part
+// of all IDs. The variable alone can come from the environment of a container or of a user.
 func Inside() bool { return inside() }
 
 // inside is evaluated before [Namespaces.Entered] removes the variable.
@@ -364,7 +364,8 @@ func (n *Namespaces) allMonitors() (found []process) {
 }
 
 // clear ends what earlier namespaces have left: all processes in the user namespaces of the holder, the keeper and the monitor, or else
-// containers by the records of their monitor. A daemon in new namespaces could not reach them, and its containers would use the same volumes.
+// containers by the records of their monitor. A daemon in new namespaces could not reach them, and its containers would use the same
+// volumes.
 func (n *Namespaces) clear(ctx context.Context, r names) error {
 	dirs := []*Namespaces{n}
 	if r.RunDir != "" && r.RunDir != n.RunDir {

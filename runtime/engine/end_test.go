@@ -47,7 +47,8 @@ func TestKillWithoutCgroup(t *testing.T) {
 		t.Helper()
 		dir := filepath.Join(monitor.ContainersDir(MonitorDir(e.opt.State)), id)
 		text := fmt.Sprintf(`{"pid":%d,"start":%s}`, pid, start)
-		if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "container.json"), []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(dir, 0o700),
+			os.WriteFile(filepath.Join(dir, "container.json"), []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

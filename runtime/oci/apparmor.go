@@ -16,7 +16,8 @@ func (h Host) CheckAppArmor(pod *spec.Pod) []lifecycle.Refusal {
 	message, hint := "Cannot enforce AppArmor: AppArmor is not enabled on the host",
 		"enable AppArmor with apparmor=1 on the kernel command line, or remove the profile from the pod"
 	if h.Rootless {
-		message, hint = "Cannot enforce AppArmor: without root, profiles cannot be loaded", "remove the profile from the pod, or "+systemDaemon
+		message = "Cannot enforce AppArmor: without root, profiles cannot be loaded"
+		hint = "remove the profile from the pod, or " + systemDaemon
 	}
 	var list []lifecycle.Refusal
 	check := func(field string, p *spec.SecurityProfile) {

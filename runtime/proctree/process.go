@@ -63,8 +63,8 @@ func NamespaceOf(pid int) string {
 	return name
 }
 
-// Contained returns the PID namespace of a container by its first process, 0 if there is none. It is "" if the process has exited: the kernel
-// has then killed the others. It is an error if the process runs and its namespace is that of this one, or is not known.
+// Contained returns the PID namespace of a container by its first process, 0 if there is none. It is "" if the process has exited: the
+// kernel has then killed the others. It is an error if the process runs and its namespace is that of this one, or is not known.
 func Contained(first int) (string, error) {
 	name := NamespaceOf(first)
 	if _, running := readStat(first); name == "" && running {

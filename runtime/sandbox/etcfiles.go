@@ -50,8 +50,8 @@ type EtcFiles struct {
 	written map[string]writtenHosts // by UID, the newest content of /etc/hosts; containers may have changed the file since
 }
 
-// NewEtcFiles returns the files of the pods in index. dns is the name server of pods if all of the host are on loopback addresses; empty: it
-// is found in the files of systemd-resolved.
+// NewEtcFiles returns the files of the pods in index. dns is the name server of pods if all of the host are on loopback addresses; empty:
+// it is found in the files of systemd-resolved.
 func NewEtcFiles(dirs record.Dirs, network peerLister, index *Index, log *slog.Logger, dns string) *EtcFiles {
 	return &EtcFiles{dirs: dirs, network: network, index: index, log: log, dns: dns, written: map[string]writtenHosts{}}
 }

@@ -40,7 +40,8 @@ func TestWithoutCgroups(t *testing.T) {
 		t.Errorf("cleared %v, removed %v, found %v, swap %v, OOM group %v", cleared, removed, found, swap, oom)
 	}
 	for name, err := range map[string]error{
-		"Clear": clearErr, "Remove": removeErr, "Containers": findErr, "Features": featuresErr, "Limit": g.Limit(ctx, uid, cgroup.Limits{Memory: 1}), "PlaceMonitor": g.PlaceMonitor(ctx, os.Getpid()),
+		"Clear": clearErr, "Remove": removeErr, "Containers": findErr, "Features": featuresErr,
+		"Limit": g.Limit(ctx, uid, cgroup.Limits{Memory: 1}), "PlaceMonitor": g.PlaceMonitor(ctx, os.Getpid()),
 		"RemoveShim": g.RemoveShim(uid), "Close": g.Close(),
 	} {
 		if err != nil {

@@ -1,4 +1,4 @@
-package rootless
+package daemon
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/podstead/podstead/runtime/oci"
 )
 
-// Resolver returns a resolver for a daemon in the namespaces, where the name servers of the host that are on loopback addresses are not
+// forwardingResolver returns a resolver for a daemon without root, in whose network namespace the name servers of the host that are on loopback addresses are not
 // reached.
-func Resolver() *net.Resolver {
+func forwardingResolver() *net.Resolver {
 	return &net.Resolver{
 		PreferGo: true, // it calls Dial
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -19,7 +19,7 @@ func Resolver() *net.Resolver {
 	}
 }
 
-// nameServer returns the address in the namespaces of a name server of the host.
+// nameServer returns the address in that namespace of a name server of the host.
 func nameServer(address string) string {
 	server, err := netip.ParseAddrPort(address)
 	if err != nil || !server.Addr().IsLoopback() {
