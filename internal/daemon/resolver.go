@@ -8,8 +8,8 @@ import (
 	"github.com/podstead/podstead/runtime/oci"
 )
 
-// forwardingResolver returns a resolver for a daemon without root, in whose network namespace the name servers of the host that are on loopback addresses are not
-// reached.
+// forwardingResolver returns a resolver for a daemon without root, in whose network namespace the name servers of the host that are on
+// loopback addresses are not reached.
 func forwardingResolver() *net.Resolver {
 	return &net.Resolver{
 		PreferGo: true, // it calls Dial

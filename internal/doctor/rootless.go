@@ -152,7 +152,8 @@ func wayOut(look func(string) (string, error), tun string, outlet func() (rootle
 		return ok("pasta is installed, and starts with the first pod; the host's loopback is not reached")
 	case o.PID == 0 && o.Error != "":
 		return result{
-			Warn, "pods reach each other, and nothing else: " + o.Error, "remove the cause, then run podstead get, which starts pasta again",
+			Warn, "pods reach each other, and nothing else: " + o.Error,
+			"remove the cause, then run podstead get, which starts pasta again",
 		}
 	case o.PID == 0:
 		return result{Warn, "pasta does not run: pods reach each other, and nothing else", "run podstead get, which starts it"}

@@ -18,8 +18,8 @@ import (
 const maxNamed = 5
 
 // KillCgroup kills the processes in the directories of a cgroup, one for each hierarchy, and in those below, until none is left. In place
-// of a directory it takes a PID namespace in the form of [NamespaceOf]. Its error names what is left at the end of ctx. It freezes cgroups of
-// v1 while it kills, so that they start no other process, and thaws them, because a signal has no effect in a frozen one.
+// of a directory it takes a PID namespace in the form of [NamespaceOf]. Its error names what is left at the end of ctx. It freezes cgroups
+// of v1 while it kills, so that they start no other process, and thaws them, because a signal has no effect in a frozen one.
 func KillCgroup(ctx context.Context, dirs []string) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
