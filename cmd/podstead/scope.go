@@ -61,7 +61,7 @@ func (a *app) userDefaults(cmd *cobra.Command, file string) (map[string]string, 
 	}
 	switch {
 	case rootless.Inside():
-		return config.UserDefaults(os.LookupEnv, 0)
+		return config.UserDefaults(os.LookupEnv, rootless.User())
 	case s.user && s.root:
 		return nil, &failure{
 			status: statusUsage, err: errors.New("--user: root uses the system's daemon"),

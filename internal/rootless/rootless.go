@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -91,6 +92,23 @@ var inside = sync.OnceValue(func() bool {
 	const all = 1<<32 - 2 // the last ID in the first user namespace
 	return err == nil && namespace.LastMapped(string(text)) < all
 })
+
+// User returns the ID outside of the namespaces of the user who is root in them, for a process that is [Inside].
+func User() int {
+	text, _ := os.ReadFile("/proc/self/uid_map") // Inside has read it
+	return outsideOf(string(text))
+}
+
+// outsideOf returns what a user namespace maps ID 0 to, -1 if it does not map it. The text is that of uid_map, see user_namespaces(7).
+func outsideOf(text string) int {
+	for line := range strings.Lines(text) {
+		var first, outside, count int
+		if n, _ := fmt.Sscan(line, &first, &outside, &count); n == 3 && first == 0 {
+			return outside
+		}
+	}
+	return -1
+}
 
 // Entered is called first by a daemon in the namespaces, before it starts a process, which would inherit the lock and the variable.
 func (n *Namespaces) Entered() error {

@@ -273,6 +273,17 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
+func TestOutsideOf(t *testing.T) {
+	for text, want := range map[string]int{
+		"         0       1000          1\n         1     100000      65536\n": 1000,
+		" 1 100000 65536\n 0 7 1\n": 7, " 0 0 4294967295\n": 0, " 1 2 3\n": -1, "": -1,
+	} {
+		if got := outsideOf(text); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+}
+
 // TestInside tests that the variable alone does not make a process one in the namespaces.
 func TestInside(t *testing.T) {
 	if text, err := os.ReadFile("/proc/self/uid_map"); err != nil || len(strings.Fields(string(text))) != 3 ||
