@@ -105,7 +105,7 @@ func checkRuntimeDirs(c *config.Config) error {
 	}
 	if err := c.CheckRuntimeDirs(os.Geteuid()); err != nil {
 		return &failure{status: statusUsage, err: err, hints: []string{
-			"set XDG_RUNTIME_DIR to a directory of your own with mode 0700 in memory, or log in with a session of systemd-logind",
+			"use a directory of your own with mode 0700 in memory for XDG_RUNTIME_DIR, or log in with a session of systemd-logind",
 			"for pods of the system, run the command as root or as a member of group podstead",
 		}}
 	}

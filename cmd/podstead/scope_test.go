@@ -81,7 +81,7 @@ func TestWithoutRuntimeDirectory(t *testing.T) {
 		{[]string{"version"}, 0, "podstead", "runtime directory"},
 		{[]string{"validate", "-"}, 0, "-: ok", "runtime directory"},
 		{[]string{"doctor"}, 1, "fail  runtime directory", ""},
-		{[]string{"get"}, 2, "hint: set XDG_RUNTIME_DIR", ""},
+		{[]string{"get"}, 2, "hint: use a directory of your own with mode 0700 in memory for XDG_RUNTIME_DIR", ""},
 		{[]string{"--run-dir", "/usr/p", "--user", "get"}, 2, "/usr/p, or a directory above it, must belong to user", ""},
 	} {
 		code, out := runAsUser(t, pod, nil, test.args...)

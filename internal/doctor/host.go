@@ -225,7 +225,7 @@ func runDirectory(dir string, user bool) result {
 	if r.grade == OK {
 		r.grade, r.hint = Warn, "set runDir to a directory in memory, such as /run/podstead"
 		if user {
-			r.hint = "set XDG_RUNTIME_DIR to a directory of your own with mode 0700 in memory"
+			r.hint = "use a directory of your own with mode 0700 in memory for XDG_RUNTIME_DIR"
 		}
 	}
 	return r

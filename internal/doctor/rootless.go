@@ -52,7 +52,7 @@ func runtimeDirectory(c *config.Config, uid int) result {
 	if err := c.CheckRuntimeDirs(uid); err != nil {
 		return result{
 			Fail, err.Error(),
-			"set XDG_RUNTIME_DIR to a directory of your own with mode 0700 in memory, or log in with a session of systemd-logind",
+			"use a directory of your own with mode 0700 in memory for XDG_RUNTIME_DIR, or log in with a session of systemd-logind",
 		}
 	}
 	return ok("%s", c.RunDir)
@@ -172,13 +172,15 @@ func nameServers(path string) result {
 	isIPv4 := func(s string) bool { a, err := netip.ParseAddr(s); return err == nil && a.Is4() }
 	switch list := strings.Join(servers, ", "); {
 	case len(servers) == 0:
-		return result{Warn, path + " names no server: names of registries cannot be resolved", "add a line nameserver ADDRESS to " + path}
+		return result{
+			Warn, path + " names no server: names of registries cannot be resolved", "correct " + path + ": add a line nameserver ADDRESS",
+		}
 	case !oci.OnlyLoopbackDNS(string(text)):
 		return ok("%s", list)
 	case !slices.ContainsFunc(servers, isIPv4):
 		return result{
 			Warn, list + ": pasta forwards queries to IPv4 servers only: names of registries cannot be resolved",
-			"add a line nameserver with an IPv4 address to " + path,
+			"correct " + path + ": add a line nameserver with an IPv4 address",
 		}
 	default:
 		return ok("%s, through pasta at %s", list, oci.ForwardedDNS)

@@ -170,7 +170,8 @@ func TestElsewhere(t *testing.T) {
 	r := names{RunDir: first.RunDir, Token: "t", Holder: processOf(os.Getpid())}
 	writeToken(t, first, "t")
 	err := second.checkElsewhere(r)
-	if e, is := errors.AsType[*Error](err); !is || !strings.Contains(e.Message, first.RunDir) || !strings.Contains(e.Hint, "XDG_RUNTIME_DIR") {
+	e, is := errors.AsType[*Error](err)
+	if !is || !strings.Contains(e.Message, first.RunDir) || !strings.Contains(e.Hint, "XDG_RUNTIME_DIR") {
 		t.Errorf("got %v", err)
 	}
 	if err := first.checkElsewhere(r); err != nil {
