@@ -334,6 +334,7 @@ func TestOtherUser(t *testing.T) {
 // TestPage runs the commands of the page for users without root, and compares their output with the page.
 func TestPage(t *testing.T) {
 	newNetwork(t)
+	hideSystem(t)
 	p := newPerson(t)
 	text, err := os.ReadFile("../../docs/howto/run-pods-without-root.md")
 	if err != nil {
@@ -359,6 +360,26 @@ func TestPage(t *testing.T) {
 		}
 	}
 	await(t, func() bool { return len(p.processes("")) == 0 })
+}
+
+// hideSystem hides the runtime directory of the system's daemon, which root may have run on this host: commands would print a note about
+// it.
+func hideSystem(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("/etc/podstead"); err == nil {
+		t.Fatal("the host has a daemon of the system: /etc/podstead exists")
+	}
+	if _, err := os.Stat("/run/podstead"); err != nil {
+		return
+	}
+	if err := unix.Mount("tmpfs", "/run", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount("/run", unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // await waits until a condition is met.
