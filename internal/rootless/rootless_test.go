@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/runtime/proctree/proctreetest"
 )
 
 func TestIDsOf(t *testing.T) {
@@ -187,6 +188,30 @@ func TestElsewhere(t *testing.T) {
 	}
 	if err := second.checkElsewhere(r); err != nil {
 		t.Errorf("the other directory is removed: %v", err)
+	}
+}
+
+// TestClear tests that all processes of a user namespace that is lost are killed, not the holder alone: containers have no record then. No
+// process of this user namespace is killed.
+func TestClear(t *testing.T) {
+	n := namespaces(t)
+	pid, wait := proctreetest.Container(t, t.TempDir())
+	holder := processOf(pid)
+	name := holder.namespace("user")
+	if list, err := inUserNamespace(name); err != nil || len(list) != 2 {
+		t.Fatalf("processes in %s: %v, %v, want 2", name, list, err)
+	}
+	if err := n.clear(t.Context(), names{RunDir: filepath.Join(n.RunDir, "lost"), Token: "t", Holder: holder}); err != nil {
+		t.Error(err)
+	}
+	if list, err := inUserNamespace(name); err != nil || len(list) > 0 {
+		t.Errorf("left: %v, %v", list, err)
+	}
+	if err := wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the holder ended with %v", err)
+	}
+	if err := n.clear(t.Context(), names{Holder: processOf(os.Getpid())}); err != nil {
+		t.Errorf("a holder in this user namespace: %v", err)
 	}
 }
 
