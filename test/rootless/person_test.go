@@ -45,7 +45,7 @@ func newPerson(t *testing.T) *person {
 		t.Fatal(err)
 	}
 	id := fmt.Sprintf("%05x", rand.IntN(1<<20))
-	p := &person{name: "pst" + id, dir: filepath.Join(os.TempDir(), "u"+id)} // a short name: sockets are in it
+	p := &person{name: "pst" + id, dir: filepath.Join(filepath.Dir(os.TempDir()), "u"+id)} // a short path: sockets are in it
 	if err := os.Mkdir(p.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func sweep(string) error {
 	text, err := os.ReadFile("/etc/passwd")
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Split(strings.TrimSpace(line), ":")
-		if len(fields) < 5 || !strings.HasPrefix(fields[4], owner) {
+		if len(fields) < 6 || !strings.HasPrefix(fields[4], owner) {
 			continue
 		}
 		pid, _ := strconv.Atoi(strings.TrimPrefix(fields[4], owner))
@@ -148,13 +148,16 @@ func sweep(string) error {
 			err = errors.Join(err, readErr)
 			continue
 		}
-		err = errors.Join(err, p.remove())
+		err = errors.Join(err, p.remove(), os.RemoveAll(filepath.Dir(fields[5])))
 	}
 	return err
 }
 
 // remove kills all processes of the user and removes the user.
 func (p *person) remove() error {
+	if p.uid < 1000 {
+		return fmt.Errorf("remove user %s: %d is the ID of a user of the system", p.name, p.uid)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	for len(p.processes("")) > 0 {
