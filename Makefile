@@ -7,6 +7,7 @@ PREFIX      ?= /usr/local
 DESTDIR     ?=
 LIBEXECDIR  ?= /usr/libexec/podstead
 UNITDIR     ?= $(PREFIX)/lib/systemd/system
+USERUNITDIR ?= $(PREFIX)/lib/systemd/user
 CATALOGDIR  ?= /usr/lib/systemd/catalog
 GENERATORDIR ?= $(PREFIX)/lib/systemd/system-generators
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -205,7 +206,7 @@ mutate: ## run mutation tests of supervisor/lifecycle (three hours)
 	@.ci/deps build
 	$(GO) run ./test/mutate -min-kill 95 -explained docs/mutants.md -last 'TestFactsStayBounded|Worlds|Walks|States' $(MUTATEFLAGS) ./supervisor/lifecycle
 
-install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead) in DESTDIR, with a systemd unit in UNITDIR and a message catalog in CATALOGDIR
+install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead) in DESTDIR, with systemd units in UNITDIR and USERUNITDIR, and a message catalog in CATALOGDIR
 	@for program in $(PROGRAMS); do test -x bin/$$program || exec $(MAKE) --no-print-directory build; done
 	install -D -m 0755 bin/podstead $(DESTDIR)$(PREFIX)/bin/podstead
 	install -d $(DESTDIR)$(LIBEXECDIR)
@@ -214,6 +215,8 @@ install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' packaging/podstead.service >$(DESTDIR)$(UNITDIR)/podstead.service
 	install -D -m 0644 packaging/podstead.catalog $(DESTDIR)$(CATALOGDIR)/podstead.catalog
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' packaging/podstead@.service >$(DESTDIR)$(UNITDIR)/podstead@.service
+	install -d $(DESTDIR)$(USERUNITDIR)
+	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' packaging/podstead-user.service >$(DESTDIR)$(USERUNITDIR)/podstead.service
 	install -d $(DESTDIR)$(GENERATORDIR)
 	ln -sf $(PREFIX)/bin/podstead $(DESTDIR)$(GENERATORDIR)/podstead-generator
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' packaging/podstead.socket >$(DESTDIR)$(UNITDIR)/podstead.socket
@@ -224,7 +227,7 @@ install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead
 
 uninstall: ## remove installed programs; pods, images and state are kept
 	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(DESTDIR)$(LIBEXECDIR)/podstead-monitor $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1
-	rm -f $(DESTDIR)$(UNITDIR)/podstead.service $(DESTDIR)$(CATALOGDIR)/podstead.catalog
+	rm -f $(DESTDIR)$(UNITDIR)/podstead.service $(DESTDIR)$(USERUNITDIR)/podstead.service $(DESTDIR)$(CATALOGDIR)/podstead.catalog
 	rm -f $(DESTDIR)$(UNITDIR)/podstead@.service $(DESTDIR)$(GENERATORDIR)/podstead-generator
 	rm -f $(DESTDIR)$(UNITDIR)/podstead.socket $(DESTDIR)$(UNITDIR)/podstead-ro.socket $(DESTDIR)$(UNITDIR)/podstead.slice $(DESTDIR)$(PREFIX)/lib/sysusers.d/podstead.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/podstead.conf
 	rm -rf $(DESTDIR)$(UNITDIR)/podstead-.slice.d

@@ -36,8 +36,8 @@ type app struct {
 	project projectFlags
 	warned  bool // of the configuration file
 	scoped  bool // reported that the system's daemon is used
-	// rootless is true if the configuration that was loaded is that of a user's daemon.
-	rootless bool
+	// user has the defaults of the configuration that was loaded, if it is that of a user's daemon.
+	user map[string]string
 }
 
 type logger = *slog.Logger

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -332,15 +333,26 @@ func (a *app) noteBoot(ctx context.Context, c *client.Client, before []api.Pod, 
 	if !changed || err != nil || !v.OnDemand {
 		return
 	}
-	if a.rootless {
-		a.note("pods without root do not start at boot, but with the next command of podstead after it")
+	if a.user != nil {
+		a.noteUserBoot(filepath.Dir(a.user["configDir"]))
 		return
 	}
-	switch serviceAtBoot(a.hostRoot) {
+	switch serviceAtBoot(a.hostRoot, unitDirectories) {
 	case serviceDisabled:
 		a.note("pods do not start at boot: enable the service with systemctl enable --now podstead")
 	case serviceMissing:
 		a.note("pods do not start at boot: install the service as described in docs/howto/run-pods-at-boot.md")
+	case serviceEnabled:
+	}
+}
+
+// noteUserBoot is noteBoot for the daemon of a user.
+func (a *app) noteUserBoot(configHome string) {
+	switch serviceAtBoot(a.hostRoot, userUnitDirectories(configHome)) {
+	case serviceDisabled:
+		a.note("pods do not start at boot: run systemctl --user enable --now podstead and, as root, loginctl enable-linger USER")
+	case serviceMissing:
+		a.note("pods without root do not start at boot, but with the next command of podstead after it")
 	case serviceEnabled:
 	}
 }

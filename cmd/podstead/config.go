@@ -69,7 +69,7 @@ func (a *app) loadConfig(cmd *cobra.Command, check func(*config.Config) error) (
 	if err != nil {
 		return nil, err
 	}
-	a.rootless = user != nil
+	a.user = user
 	c, err := config.Load(config.Sources{
 		User: user,
 		File: file,

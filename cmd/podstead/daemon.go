@@ -21,6 +21,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/rootless"
 	"github.com/podstead/podstead/internal/server"
 )
 
@@ -127,7 +128,7 @@ func (a *app) serve(
 	}
 	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,
-		HostStopping: daemon.HostStopping,
+		HostStopping: a.hostStopping,
 		Log:          log, Reload: reload, Load: func() (*config.Config, error) { return a.daemonConfig(cmd) },
 	}
 	if invalid != nil {
@@ -137,6 +138,9 @@ func (a *app) serve(
 		o.Cgroup = daemon.CgroupOnDemand
 	} else if o.Listeners, err = activation.Listeners(); err != nil {
 		return fmt.Errorf("use the sockets of systemd: %w", err)
+	}
+	if o.HostStopping != nil && rootless.Inside() {
+		o.HostStopping = daemon.UserStopping(config.UserRuntimeDir(os.LookupEnv, rootless.User()), rootless.User())
 	}
 	release, err := a.inNamespaces(&o)
 	if err != nil {

@@ -26,15 +26,22 @@ const (
 	serviceEnabled                      // the daemon starts at boot
 )
 
-// serviceAtBoot returns the state of the unit in a root directory, which is / for the running system. Without a root directory it is
-// [serviceMissing]. It reads the directories of units and runs no program, so that it works in a container and in an image that is being
-// built.
-func serviceAtBoot(root string) serviceState {
+// userUnitDirectories are the directories of units of users, for a user with this configuration directory.
+func userUnitDirectories(configHome string) []string {
+	return []string{
+		filepath.Join(configHome, "systemd/user"), "etc/systemd/user", "usr/local/lib/systemd/user", "usr/lib/systemd/user",
+	}
+}
+
+// serviceAtBoot returns the state of the unit in directories of units below a root directory, which is / for the running system. Without a
+// root directory it is [serviceMissing]. It reads the directories and runs no program, so that it works in a container and in an image that
+// is being built.
+func serviceAtBoot(root string, directories []string) serviceState {
 	state := serviceMissing
 	if root == "" {
 		return state
 	}
-	for _, directory := range unitDirectories {
+	for _, directory := range directories {
 		for _, links := range []string{"*.wants", "*.requires", "*.upholds"} {
 			if found, _ := filepath.Glob(filepath.Join(root, directory, links, serviceUnit)); len(found) > 0 { // the pattern is valid
 				return serviceEnabled

@@ -41,11 +41,36 @@ func TestServiceAtBoot(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := serviceAtBoot(root); got != test.want {
+			if got := serviceAtBoot(root, unitDirectories); got != test.want {
 				t.Errorf("state %v, want %v", got, test.want)
 			}
 		})
 	}
+}
+
+// TestUserServiceAtBoot tests the unit of a user, whom the configuration directory belongs to.
+func TestUserServiceAtBoot(t *testing.T) {
+	root := t.TempDir()
+	write := func(file string) {
+		t.Helper()
+		path := filepath.Join(root, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want serviceState) {
+		t.Helper()
+		if got := serviceAtBoot(root, userUnitDirectories("/home/ada/.config")); got != want {
+			t.Errorf("state %v, want %v", got, want)
+		}
+	}
+	write("usr/lib/systemd/system/podstead.service")
+	write("home/bob/.config/systemd/user/default.target.wants/podstead.service")
+	expect(serviceMissing)
+	write("usr/lib/systemd/user/podstead.service")
+	expect(serviceDisabled)
+	write("home/ada/.config/systemd/user/default.target.wants/podstead.service")
+	expect(serviceEnabled)
 }
 
 // states are the states of units.

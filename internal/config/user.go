@@ -40,14 +40,18 @@ func UserDefaults(env func(name string) (value string, set bool), uid int) (map[
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, err
 	}
-	run, _ := env("XDG_RUNTIME_DIR")
-	if !filepath.IsAbs(run) {
-		run = filepath.Join("/run/user", strconv.Itoa(uid)) // of systemd-logind
-	}
 	return map[string]string{
-		"stateDir": state, "logDir": logs, "configDir": config, "runDir": filepath.Join(run, userName),
+		"stateDir": state, "logDir": logs, "configDir": config, "runDir": filepath.Join(UserRuntimeDir(env, uid), userName),
 		"readOnlySocket": NoSocket, "images.certsDir": filepath.Join(config, "certs.d"),
 	}, nil
+}
+
+// UserRuntimeDir returns the directory for runtime state of all programs of a user. Env is like [os.LookupEnv].
+func UserRuntimeDir(env func(name string) (value string, set bool), uid int) string {
+	if dir, _ := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return dir
+	}
+	return filepath.Join("/run/user", strconv.Itoa(uid)) // of systemd-logind
 }
 
 // CheckRuntimeDirs returns an error that is [ErrNoRuntimeDir] if other users can reach the directory for runtime state or that of the

@@ -2,13 +2,17 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/coreos/go-systemd/v22/dbus"
+	godbus "github.com/godbus/dbus/v5"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor"
@@ -32,6 +36,35 @@ func HostStopping(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer conn.Close()
+	return isStopping(conn)
+}
+
+// UserStopping returns a function that reports whether the systemd of a user is exiting: the user has logged out without lingering, or the
+// host shuts down. It then kills all processes of the service. Dir is the runtime directory of the user, uid the ID that systemd sees.
+func UserStopping(dir string, uid int) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, managerTimeout)
+		defer cancel()
+		conn, err := dbus.NewConnection(func() (*godbus.Conn, error) {
+			conn, err := godbus.Dial("unix:path="+filepath.Join(dir, "systemd/private"), godbus.WithContext(ctx))
+			if err != nil {
+				return nil, err
+			}
+			// In a user namespace this process has another ID.
+			if err := conn.Auth([]godbus.Auth{godbus.AuthExternal(strconv.Itoa(uid))}); err != nil {
+				return nil, errors.Join(err, conn.Close())
+			}
+			return conn, nil
+		})
+		if err != nil {
+			return false, err
+		}
+		defer conn.Close()
+		return isStopping(conn)
+	}
+}
+
+func isStopping(conn *dbus.Conn) (bool, error) {
 	state, err := conn.GetManagerProperty("SystemState")
 	return state == `"stopping"`, err
 }
@@ -46,7 +79,10 @@ func (o *Options) shutDown(ctx context.Context, s *supervisor.Supervisor, boot *
 	}
 	ctx = context.WithoutCancel(ctx)
 	what, by := "the host is shutting down, stopping pods", lifecycle.ByShutdown
-	if !stopping { // nothing is in a hurry
+	switch {
+	case stopping && o.Config.Rootless(): // it does not know whether the host shuts down, too
+		what, by = "the systemd of the user is exiting, stopping pods", lifecycle.ByDaemonStop
+	case !stopping: // nothing is in a hurry
 		what, by, period = "stopping pods, requested by a client", lifecycle.ByDaemonStop, max(period, longestGrace(s.Pods()))
 	}
 	if stopping { // before the pods stop: the time of the shutdown may be too short for them

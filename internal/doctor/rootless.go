@@ -198,7 +198,7 @@ func lingering(systemd, dir string) result {
 	}
 	if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 		return result{
-			Warn, "systemd removes the runtime directory of the user after the logout: pods start again after the next login",
+			Warn, "off: pods stop after the logout of the user, and start again after the next login",
 			"run as root: loginctl enable-linger " + name,
 		}
 	}

@@ -41,6 +41,7 @@ func TestInstallUnit(t *testing.T) {
 		"sed 's|/usr/local/bin/|/usr/bin/|' packaging/podstead.service >/image/usr/lib/systemd/system/podstead.service\n",
 		"packaging/podstead.catalog /image/usr/lib/systemd/catalog/podstead.catalog\n",
 		"packaging/podstead@.service >/image/usr/lib/systemd/system/podstead@.service\n",
+		"packaging/podstead-user.service >/image/usr/lib/systemd/user/podstead.service\n",
 		"ln -sf /usr/bin/podstead /image/usr/lib/systemd/system-generators/podstead-generator\n",
 		"sed 's|/usr/local/bin/|/usr/bin/|' packaging/podstead.socket >/image/usr/lib/systemd/system/podstead.socket\n",
 		"install -m 0644 packaging/podstead-ro.socket packaging/podstead.slice /image/usr/lib/systemd/system/\n",
