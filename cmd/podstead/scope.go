@@ -165,7 +165,7 @@ func (a *app) namespaces(c *config.Config) (*rootless.Namespaces, error) {
 		return nil, err
 	}
 	return &rootless.Namespaces{
-		StateDir: c.StateDir, RunDir: c.RunDir, Holder: holder,
+		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir, Holder: holder,
 		Warn: func(message string) { a.note("warning: %s", message) },
 	}, nil
 }

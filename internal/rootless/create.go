@@ -152,9 +152,9 @@ var ErrNoPasta = errors.New("pasta is not installed (Debian: apt-get install pas
 // pastaFile is the file with the PID of pasta.
 func (n *Namespaces) pastaFile() string { return filepath.Join(n.RunDir, "pasta.pid") }
 
-// pastaOf returns the pasta that was started for a process, the holder, and is not recorded: the starter was killed before. None: it does
-// not run.
-func (n *Namespaces) pastaOf(holder process) process {
+// runningPasta returns the pasta that was started with this runtime directory, and may not be recorded: the starter was killed before, or
+// the record was lost. None: it does not run.
+func (n *Namespaces) runningPasta() process {
 	text, err := os.ReadFile(n.pastaFile())
 	if err != nil {
 		return process{}
@@ -166,7 +166,7 @@ func (n *Namespaces) pastaOf(holder process) process {
 	p := processOf(pid)
 	line, _ := os.ReadFile(p.path("cmdline")) // it may have exited
 	args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-	if !slices.Contains(args, n.pastaFile()) || args[len(args)-1] != strconv.Itoa(holder.PID) {
+	if i := slices.Index(args, "--pid"); i < 0 || i+1 >= len(args) || args[i+1] != n.pastaFile() {
 		return process{}
 	}
 	return p

@@ -96,8 +96,41 @@ func killAll(ctx context.Context, list func() ([]process, error)) error {
 	}
 }
 
-// inUserNamespace returns the processes of a user namespace in the form of [process.namespace].
-func inUserNamespace(name string) ([]process, error) {
+// userNamespace is a user namespace. While it is open, the kernel does not give its number to another one.
+type userNamespace struct{ file *os.File }
+
+// userNamespaceOf opens the user namespace of a process.
+func userNamespaceOf(p process) (userNamespace, error) {
+	f, err := os.Open(p.path("ns/user"))
+	return userNamespace{f}, err
+}
+
+func (u userNamespace) close() { _ = u.file.Close() }
+
+// has reports whether a process is in the namespace, or in one that was created in it. One that must not be inspected is not.
+func (u userNamespace) has(p process) bool {
+	want, err := u.file.Stat()
+	if err != nil {
+		return false
+	}
+	f, err := os.Open(p.path("ns/user"))
+	for err == nil {
+		is, statErr := f.Stat()
+		if statErr == nil && os.SameFile(want, is) {
+			return f.Close() == nil
+		}
+		parent, errno := unix.IoctlRetInt(int(f.Fd()), unix.NS_GET_PARENT)
+		_ = f.Close()
+		if errno != nil { // the parent is not below the namespace of this process
+			return false
+		}
+		f = os.NewFile(uintptr(parent), "parent")
+	}
+	return false
+}
+
+// processes returns the processes that the namespace has.
+func (u userNamespace) processes() ([]process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil, err
@@ -105,7 +138,7 @@ func inUserNamespace(name string) ([]process, error) {
 	var found []process
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if p := processOf(pid); p.PID != 0 && p.namespace("user") == name {
+			if p := processOf(pid); p.PID != 0 && u.has(p) {
 				found = append(found, p)
 			}
 		}

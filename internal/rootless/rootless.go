@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +53,7 @@ func (e *Error) Error() string { return e.Message }
 
 // Namespaces are the namespaces of a daemon without root.
 type Namespaces struct {
-	StateDir, RunDir string
+	StateDir, RunDir, LogDir string
 	// Holder is the path of the program of package holder.
 	Holder string
 	// Args are the arguments of the program in the namespaces. Its working directory is the root directory.
@@ -142,8 +143,14 @@ func (n *Namespaces) Enter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The directories of the user must exist: those on the path in the namespaces are the same ones.
-	if err := errors.Join(os.MkdirAll(n.StateDir, 0o711), os.MkdirAll(n.RunDir, 0o700), os.MkdirAll(n.engineRun(), 0o700)); err != nil {
+	// The directories of the user must exist: those on the path in the namespaces are the same ones. Containers, as other users, pass through
+	// the state directory. Nobody else reads logs.
+	const private = 0o700
+	if err := errors.Join(os.MkdirAll(filepath.Dir(n.StateDir), private), mkdir(n.StateDir, 0o711), os.MkdirAll(n.LogDir, private),
+		os.MkdirAll(n.RunDir, private), os.MkdirAll(n.engineRun(), private)); err != nil {
+		return fmt.Errorf("enter namespaces: %w", err)
+	}
+	if err := closeOnExec(); err != nil {
 		return fmt.Errorf("enter namespaces: %w", err)
 	}
 	lock, err := n.lock(ctx)
@@ -165,6 +172,24 @@ func (n *Namespaces) Enter(ctx context.Context) error {
 	}
 	err = syscall.Exec(nsenter, append(args, n.Args...), append(os.Environ(), variable+"="+strconv.Itoa(lock)))
 	return fmt.Errorf("enter namespaces: execute %s: %w", nsenter, err)
+}
+
+// closeOnExec keeps descriptors of the caller, such as that of a lock of a shell, from the processes that stay.
+func closeOnExec() error {
+	const first = 3 // after the standard ones
+	err := unix.CloseRange(first, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EINVAL) { // before Linux 5.9 and 5.11
+		return nil
+	}
+	return err
+}
+
+// mkdir makes a directory, unless it exists.
+func mkdir(dir string, mode fs.FileMode) error {
+	if err := os.Mkdir(dir, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // lock locks the record. The caller closes the descriptor.
@@ -225,7 +250,7 @@ func (n *Namespaces) anchor(ctx context.Context) (process, error) {
 		// Before anything else is started, which would be lost with a crash. Without the token the next start kills the holder.
 		err := n.write(r)
 		if err == nil {
-			err = atomicfile.Write(filepath.Join(n.engineRun(), tokenFile), []byte(r.Token), 0o600)
+			err = n.mark(r.Token)
 		}
 		if err != nil {
 			return process{}, errors.Join(err, a.kill())
@@ -240,15 +265,15 @@ func (n *Namespaces) connect(ctx context.Context, r names, anchor process) error
 		return nil
 	}
 	r.PastaError, r.PastaTried = "", time.Time{}
-	if r.Pasta = n.pastaOf(r.Holder); r.Pasta == (process{}) {
+	if r.Pasta = n.runningPasta(); r.Pasta == (process{}) {
 		var err error
 		if r.Pasta, err = n.startPasta(ctx, anchor); err != nil {
 			n.warn("pods have no way out of this host: " + err.Error())
 			r.PastaError, r.PastaTried = err.Error(), time.Now()
 		}
 	}
-	if err := n.write(r); err != nil { // the next daemon would not find it
-		return errors.Join(err, r.Pasta.killIfRuns())
+	if err := n.write(r); err != nil { // such as of a full disk: pods run without it, and pasta is found by its file
+		n.warn(err.Error())
 	}
 	return nil
 }
@@ -278,7 +303,7 @@ func (n *Namespaces) Reconnect(ctx context.Context) error {
 // lacksPasta reports whether a start of pasta is due.
 func (n *Namespaces) lacksPasta(r names, now time.Time) bool {
 	wait := retryInterval - now.Sub(r.PastaTried)
-	return (wait <= 0 || wait > retryInterval) && n.find(r) != (process{}) && !r.Pasta.runs()
+	return (wait <= 0 || wait > retryInterval) && !r.Pasta.runs() && n.find(r) != (process{})
 }
 
 // Outlet describes the way out of the network namespace.
@@ -301,8 +326,17 @@ func (n *Namespaces) Outlet() (Outlet, error) {
 	return o, nil
 }
 
-// checkElsewhere returns an error if the namespaces are in use with another runtime directory that exists.
+// checkElsewhere returns an error if the namespaces are in use with another runtime directory that exists, or if the runtime directory is in
+// use with another state directory, such as that of a home directory that is not mounted. Pods there would be killed.
 func (n *Namespaces) checkElsewhere(r names) error {
+	if state := readToken(n.engineRun()).state(); state != "" && state != stateID(n.StateDir) && len(n.monitors()) > 0 {
+		used, _, _ := strings.Cut(state, "\n")
+		message := fmt.Sprintf("enter namespaces: the pods in the runtime directory %s have the state directory %s", n.RunDir, used)
+		if used == n.StateDir {
+			message += ", which is another directory now"
+		}
+		return &Error{message, "mount that directory, or run podstead with it; end its pods with podstead daemon stop --pods"}
+	}
 	if r.RunDir == "" || r.RunDir == n.RunDir || !r.hasToken() {
 		return nil
 	}
@@ -329,18 +363,53 @@ func (n *Namespaces) find(r names) process {
 	if r.RunDir != n.RunDir || !r.hasToken() {
 		return process{}
 	}
-	for _, p := range append([]process{r.Holder}, n.monitors()...) {
-		if p.runs() && p.namespace("user") != "" && n.hasRunDir(p) && p.runs() {
-			return p
-		}
+	isAnchor := func(p process) bool { return p.runs() && p.namespace("user") != "" && n.hasRunDir(p) && p.runs() }
+	if isAnchor(r.Holder) { // before all processes of the host are searched for others
+		return r.Holder
+	}
+	all := n.monitors()
+	if i := slices.IndexFunc(all, isAnchor); i >= 0 {
+		return all[i]
 	}
 	return process{}
 }
 
 // hasToken reports whether the runtime directory of the record is the one with which the namespaces were created.
 func (r names) hasToken() bool {
-	text, err := os.ReadFile(filepath.Join((&Namespaces{RunDir: r.RunDir}).engineRun(), tokenFile))
-	return err == nil && r.Token != "" && string(text) == r.Token
+	return r.Token != "" && readToken((&Namespaces{RunDir: r.RunDir}).engineRun()).value() == r.Token
+}
+
+// token is the text of the file [tokenFile]: the token, and the state directory with its identity.
+type token string
+
+func readToken(dir string) token {
+	text, _ := os.ReadFile(filepath.Join(dir, tokenFile)) // without the file there is no token
+	return token(text)
+}
+
+// value is the token.
+func (t token) value() string {
+	value, _, _ := strings.Cut(string(t), "\n")
+	return value
+}
+
+// state is the [stateID] of the state directory.
+func (t token) state() string {
+	_, state, _ := strings.Cut(string(t), "\n")
+	return state
+}
+
+// mark writes the token to the directory for runtime state.
+func (n *Namespaces) mark(value string) error {
+	return atomicfile.Write(filepath.Join(n.engineRun(), tokenFile), []byte(value+"\n"+stateID(n.StateDir)), 0o600)
+}
+
+// stateID returns the path of a directory, and the device and the inode of what is there. A file system that is mounted there later has
+// others.
+func stateID(dir string) string {
+	var st unix.Stat_t
+	_ = unix.Stat(dir, &st) // Enter has made it
+	return fmt.Sprintf("%s\n%d %d", dir, st.Dev, st.Ino)
 }
 
 // hasRunDir reports whether the run directory of a process is that of this one.
@@ -397,11 +466,15 @@ func (n *Namespaces) clear(ctx context.Context, r names) error {
 	}
 	own := process{PID: os.Getpid()}.namespace("user")
 	for _, a := range anchors {
-		name := a.namespace("user")
-		if name == "" || name == own || !a.runs() {
+		ns, err := userNamespaceOf(a)
+		if err != nil { // it has exited, or is another process
 			continue
 		}
-		if err := killAll(ctx, func() ([]process, error) { return inUserNamespace(name) }); err != nil {
+		defer ns.close()
+		if name := a.namespace("user"); name == "" || name == own || !a.runs() {
+			continue
+		}
+		if err := killAll(ctx, ns.processes); err != nil {
 			return err
 		}
 	}
@@ -418,7 +491,7 @@ func (n *Namespaces) clear(ctx context.Context, r names) error {
 		}
 		return running, nil
 	})
-	return errors.Join(err, r.Pasta.killIfRuns(), n.pastaOf(r.Holder).killIfRuns())
+	return errors.Join(err, r.Pasta.killIfRuns(), n.runningPasta().killIfRuns())
 }
 
 func (p process) killIfRuns() error {
@@ -439,8 +512,9 @@ func (n *Namespaces) Keep(ctx context.Context) error {
 	if r.Holder, err = n.hold(ctx); err != nil {
 		return err
 	}
-	if err := n.write(r); err != nil { // the next daemon would not find it
-		return errors.Join(err, r.Holder.kill())
+	if err := n.write(r); err != nil { // such as of a full disk: the next daemon would not find it, and finds the monitor
+		n.warn(err.Error())
+		return r.Holder.kill()
 	}
 	return nil
 }
@@ -488,8 +562,13 @@ func (n *Namespaces) usedByOthers(ctx context.Context, r names) (bool, error) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	self := processOf(os.Getpid())
+	ns, err := userNamespaceOf(self)
+	if err != nil {
+		return false, err
+	}
+	defer ns.close()
 	for {
-		all, err := inUserNamespace(self.namespace("user"))
+		all, err := ns.processes()
 		if err != nil {
 			return false, err
 		}

@@ -197,14 +197,18 @@ func TestClear(t *testing.T) {
 	n := namespaces(t)
 	pid, wait := proctreetest.Container(t, t.TempDir())
 	holder := processOf(pid)
-	name := holder.namespace("user")
-	if list, err := inUserNamespace(name); err != nil || len(list) != 2 {
-		t.Fatalf("processes in %s: %v, %v, want 2", name, list, err)
+	ns, err := userNamespaceOf(holder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.close()
+	if list, err := ns.processes(); err != nil || len(list) != 2 {
+		t.Fatalf("processes: %v, %v, want 2", list, err)
 	}
 	if err := n.clear(t.Context(), names{RunDir: filepath.Join(n.RunDir, "lost"), Token: "t", Holder: holder}); err != nil {
 		t.Error(err)
 	}
-	if list, err := inUserNamespace(name); err != nil || len(list) > 0 {
+	if list, err := ns.processes(); err != nil || len(list) > 0 {
 		t.Errorf("left: %v, %v", list, err)
 	}
 	if err := wait(); err == nil || err.Error() != "signal: killed" {
@@ -215,11 +219,10 @@ func TestClear(t *testing.T) {
 	}
 }
 
-// TestPastaOf tests that a pasta whose starter was killed is found by its file, and no other process.
-func TestPastaOf(t *testing.T) {
+// TestRunningPasta tests that a pasta whose starter was killed is found by its file, and no other process.
+func TestRunningPasta(t *testing.T) {
 	n := namespaces(t)
-	const holder = 4242
-	cmd := exec.Command("/bin/sh", "-c", "read line", "pasta", "--pid", n.pastaFile(), strconv.Itoa(holder))
+	cmd := exec.Command("/bin/sh", "-c", "read line", "pasta", "--pid", n.pastaFile(), "4242")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -231,23 +234,15 @@ func TestPastaOf(t *testing.T) {
 		_ = stdin.Close()
 		_ = cmd.Wait()
 	}()
-	if got := n.pastaOf(process{PID: holder}); got != (process{}) {
+	if got := n.runningPasta(); got != (process{}) {
 		t.Errorf("without a file: %v", got)
 	}
-	for _, test := range []struct {
-		pid, holder int
-		want        process
-	}{
-		{cmd.Process.Pid, holder, processOf(cmd.Process.Pid)},
-		{cmd.Process.Pid, holder + 1, process{}},
-		{os.Getpid(), holder, process{}},
-		{0, holder, process{}},
-	} {
-		if err := os.WriteFile(n.pastaFile(), []byte(strconv.Itoa(test.pid)+"\n"), 0o600); err != nil {
+	for pid, want := range map[int]process{cmd.Process.Pid: processOf(cmd.Process.Pid), os.Getpid(): {}, 0: {}} {
+		if err := os.WriteFile(n.pastaFile(), []byte(strconv.Itoa(pid)+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := n.pastaOf(process{PID: test.holder}); got != test.want {
-			t.Errorf("process %d for %d: %v, want %v", test.pid, test.holder, got, test.want)
+		if got := n.runningPasta(); got != want {
+			t.Errorf("process %d: %v, want %v", pid, got, want)
 		}
 	}
 }

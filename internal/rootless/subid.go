@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,6 +21,8 @@ const minIDs = 65535
 // idRange are IDs of the host.
 type idRange struct{ first, count int64 }
 
+func (r idRange) overlaps(other idRange) bool { return r.first < other.first+other.count && other.first < r.first+r.count }
+
 // idsOf returns the ranges of a user in the text of subuid(5).
 func idsOf(text, name string, uid int) (ranges []idRange) {
 	for line := range strings.Lines(text) {
@@ -29,8 +32,10 @@ func idsOf(text, name string, uid int) (ranges []idRange) {
 		}
 		first, err1 := strconv.ParseInt(fields[1], 10, 64)
 		count, err2 := strconv.ParseInt(fields[2], 10, 64)
-		if err1 == nil && err2 == nil && first > 0 && count > 0 {
-			ranges = append(ranges, idRange{first, count})
+		r := idRange{first, count}
+		// newuidmap rejects IDs that are mapped twice, such as those of a line with the name and one with the ID of the user.
+		if err1 == nil && err2 == nil && first > 0 && count > 0 && !slices.ContainsFunc(ranges, r.overlaps) {
+			ranges = append(ranges, r)
 		}
 	}
 	return ranges

@@ -74,13 +74,12 @@ func isRuncState(text []byte, id string) (bool, error) {
 	return state.ID == id && state.PID > 0 && state.Start > 0 && len(state.Cgroups) > 0, err
 }
 
-// isCrunStatus knows the container by its bundle: the status has no ID.
+// isCrunStatus knows the container by its bundle: the status has no ID. The path of the cgroup is empty without root.
 func isCrunStatus(text []byte, id string) (bool, error) {
 	var status struct {
 		PID    int    `json:"pid"`
-		Cgroup string `json:"cgroup-path"`
 		Bundle string `json:"bundle"`
 	}
 	err := json.Unmarshal(text, &status)
-	return filepath.Base(status.Bundle) == id && status.PID > 0 && status.Cgroup != "", err
+	return filepath.Base(status.Bundle) == id && status.PID > 0, err
 }

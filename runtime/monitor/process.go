@@ -133,8 +133,12 @@ func infoStatus(pidfd int) int {
 	return int(info.code)
 }
 
-// zombieStatus returns the status of a process that has exited and was not reaped, otherwise noStatus.
+// zombieStatus returns the status of a process that has exited and was not reaped, otherwise noStatus. The kernel shows 0 in its place to
+// those who must not inspect the process, such as a monitor in another user namespace. They cannot read its namespaces either.
 func zombieStatus(pid int, start uint64) int {
+	if _, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/user"); err != nil {
+		return noStatus
+	}
 	s, err := statOf(pid)
 	if err != nil || s.start != start || s.state != 'Z' {
 		return noStatus

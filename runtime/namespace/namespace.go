@@ -216,13 +216,17 @@ func setUpNetwork() error {
 	if err := loopback.Up(); err != nil {
 		return err
 	}
+	last := int64(maxPingGroup)
 	groups, err := os.ReadFile("/proc/self/gid_map")
-	if err != nil {
+	switch {
+	case err == nil:
+		last = min(LastMapped(string(groups)), last)
+	case !errors.Is(err, fs.ErrNotExist): // a kernel without user namespaces
 		return fmt.Errorf("read groups of the user namespace: %w", err)
 	}
 	for _, s := range []struct{ name, value string }{
 		{"ip_unprivileged_port_start", "0"},
-		{"ping_group_range", "0 " + strconv.FormatInt(min(LastMapped(string(groups)), maxPingGroup), 10)},
+		{"ping_group_range", "0 " + strconv.FormatInt(last, 10)},
 	} {
 		err := os.WriteFile("/proc/sys/net/ipv4/"+s.name, []byte(s.value), 0)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

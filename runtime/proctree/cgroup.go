@@ -21,6 +21,7 @@ const maxNamed = 5
 // of a directory it takes a PID namespace in the form of [NamespaceOf]. Its error names what is left at the end of ctx. It freezes cgroups
 // of v1 while it kills, so that they start no other process, and thaws them, because a signal has no effect in a frozen one.
 func KillCgroup(ctx context.Context, dirs []string) error {
+	defer hold(dirs)()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
@@ -38,6 +39,33 @@ func KillCgroup(ctx context.Context, dirs []string) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return stuck(left)
+		}
+	}
+}
+
+// hold opens the PID namespaces in a list, until the returned function is called: the kernel gives the number of a namespace that does not
+// exist any more to another one.
+func hold(dirs []string) (release func()) {
+	var open []*os.File
+	for _, name := range dirs {
+		if !isNamespace(name) {
+			continue
+		}
+		list, _ := listNamespace(name) // KillCgroup reports the error
+		for _, p := range list {
+			f, err := os.Open(filepath.Join("/proc", p.String(), "ns/pid"))
+			if err != nil {
+				continue // it has exited
+			}
+			open = append(open, f)
+			if is, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd())); is == name {
+				break
+			}
+		}
+	}
+	return func() {
+		for _, f := range open {
+			_ = f.Close()
 		}
 	}
 }

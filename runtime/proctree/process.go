@@ -124,13 +124,16 @@ func listNamespace(name string) ([]Process, error) {
 	return list, nil
 }
 
+// isNamespace reports whether a text has the form of [NamespaceOf].
+func isNamespace(text string) bool { return strings.HasPrefix(text, "pid:[") }
+
 // List returns the running processes of a cgroup and its descendants, or of a PID namespace in the form of [NamespaceOf]. What does not
 // exist has none.
 func List(cgroup string) ([]Process, error) {
 	switch {
 	case cgroup == "":
 		return nil, nil
-	case strings.HasPrefix(cgroup, "pid:["):
+	case isNamespace(cgroup):
 		return listNamespace(cgroup)
 	}
 	var list []Process

@@ -38,19 +38,14 @@ func TestUsers(t *testing.T) {
 		h.Sh(as(name, "systemctl --user enable --now podstead; podstead apply --wait --timeout "+deadline.String()+" /pods/web.toml"))
 	}
 	h.Sh("podstead get -o name | grep -x pod/web; podstead get | grep 0/1")
-	before := map[string]string{}
 	for _, name := range people {
 		h.Sh(as(name, "podstead get | grep 1/1"))
-		before[name] = process(h, name)
+		before := process(h, name)
 		h.Sh(as(name, "systemctl --user kill --signal=KILL --kill-whom=main podstead"))
 		h.Eventually("systemd starts the daemon again", as(name, "systemctl --user is-active podstead && podstead get | grep 1/1"))
-		if after := process(h, name); after != before[name] {
-			t.Errorf("the container of %s is process %s, was %s", name, after, before[name])
-		}
+		same(h, name, before)
 		h.Sh(as(name, "systemctl --user stop podstead; if systemctl --user is-active podstead; then exit 1; fi"))
-		if after := process(h, name); after != before[name] {
-			t.Errorf("the container of %s is process %s, was %s", name, after, before[name])
-		}
+		same(h, name, before)
 		h.Sh(as(name, "systemctl --user start podstead"))
 	}
 
@@ -72,6 +67,15 @@ func TestUsers(t *testing.T) {
 // as returns a command that runs a script in a session of a user.
 func as(name, script string) string {
 	return fmt.Sprintf("runuser -l %s -c 'set -e; %s'", name, strings.ReplaceAll(script, "'", `'\''`))
+}
+
+// same checks that the container of a user is the same process.
+func same(h *installed.Host, name, before string) {
+	h.Helper()
+	if after := process(h, name); after != before {
+		h.Fatalf("the container of %s is process %s, was %s\n%s", name, after, before,
+			h.Sh(as(name, "podstead events web")+"; journalctl --no-pager _UID=$(id -u "+name+"); systemd-cgls --no-pager"))
+	}
 }
 
 // process returns the PID of the container of a user.
