@@ -23,7 +23,10 @@ import (
 
 // Admit returns why a pod cannot run on this host, as joined [lifecycle.Refusal]s; nil if it can. It changes nothing and reserves nothing.
 func (r *Runtime) Admit(pod *spec.Pod) error {
-	refused := append(r.network.Admit(pod), r.users.Admit(pod))
+	refused := r.network.Admit(pod)
+	if !r.opts.Rootless { // CheckRootless rejects pods with user namespaces of their own
+		refused = append(refused, r.users.Admit(pod))
+	}
 	for _, refusal := range slices.Concat(
 		r.host.CheckResources(pod), r.host.CheckProcesses(pod, r.opts.PidsLimit), r.host.CheckAppArmor(pod), r.host.CheckRootless(pod),
 	) {

@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/rootless"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -36,6 +37,10 @@ type app struct {
 	project projectFlags
 	warned  bool // of the configuration file
 	scoped  bool // reported that the system's daemon is used
+	// ofSystem is true for a user other than root who uses the system's daemon, and cannot start it.
+	ofSystem bool
+	// outlet is the way out of the network of the pods without root; nil: they have that of the host.
+	outlet func() (rootless.Outlet, error)
 	// user has the defaults of the configuration that was loaded, if it is that of a user's daemon.
 	user map[string]string
 }

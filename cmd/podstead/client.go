@@ -18,6 +18,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/internal/rootless"
 )
 
 // newClient returns a client of the daemon. A user who has no access to its socket, but to the read-only one, gets a client of that: the
@@ -71,8 +72,19 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 	if err := a.reconnect(cmd.Context(), c); err != nil {
 		a.note("warning: %v", err)
 	}
+	if c.Rootless() && !rootless.Inside() {
+		a.outlet = (&rootless.Namespaces{StateDir: c.StateDir, RunDir: c.RunDir}).Outlet
+	}
 	daemon, readOnly := newClient(cmd, c)
+	var noStart *ondemand.Error
+	if a.ofSystem {
+		noStart = &ondemand.Error{
+			Message: "the system's daemon does not run",
+			Hints:   []string{"start it as root: systemctl start podstead", "or use the daemon of this user, with --user"},
+		}
+	}
 	return &ondemand.Starter{
+		NoStart:  noStart,
 		Client:   daemon,
 		ReadOnly: readOnly,
 		Args:     args,
@@ -93,7 +105,22 @@ func (a *app) client(cmd *cobra.Command) (*client.Client, error) {
 // reach connects to the daemon, and starts it if it is not running.
 func (a *app) reach(ctx context.Context, s *ondemand.Starter) error {
 	defer a.waiting("Waiting for the daemon")()
+	defer a.noteOutlet()()
 	return s.Connect(ctx)
+}
+
+// noteOutlet returns a function that reports once that pods do not reach other hosts, if the namespaces of a user were created meanwhile.
+// The daemon, which has tried to connect them, writes to its log.
+func (a *app) noteOutlet() func() {
+	if a.outlet == nil {
+		return func() {}
+	}
+	before, err := a.outlet()
+	return func() {
+		if o, afterErr := a.outlet(); err == nil && afterErr == nil && !before.Needed && o.Needed && o.PID == 0 && o.Error != "" {
+			a.note("warning: pods do not reach other hosts, and no images are pulled: %s", o.Error)
+		}
+	}
 }
 
 // withClient makes a function with a client of the daemon one that a command runs.

@@ -32,8 +32,8 @@ examined whose images have no shell. The other containers keep running unchanged
 
 The image can be one of the pod, one of the archives of the pod, or one of a registry. On a host without a registry, name
 an archive with --image-archive and its image with --image. Without --image, it is an image named busybox: one in an image
-directory (put busybox.tar into /var/lib/podstead/images), otherwise one that is present, otherwise
-` + connect.DebuggerImage + `, which is pulled.
+directory (put busybox.tar into /var/lib/podstead/images, without root into ~/.local/share/podstead/images), otherwise one
+that is present, otherwise ` + connect.DebuggerImage + `, which is pulled.
 
 A container whose image cannot be pulled three times is removed from the pod. One that runs is never restarted, and its log
 and its state remain until the pod is deleted. It keeps running when this command is detached, interrupted or killed;
@@ -57,8 +57,10 @@ Exit codes: that of the container, 0 if this command was detached. If the contai
 	_ = cmd.RegisterFlagCompletionFunc("image", func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		return a.completeImages(cmd, nil, prefix)
 	})
-	cmd.Flags().StringVar(&f.container.Archive, "image-archive", "", "`file` with the image, an OCI or Docker archive; requires root")
-	cmd.Flags().StringVar(&f.container.Target, "target", "", "`name` of the container whose processes are visible")
+	cmd.Flags().StringVar(&f.container.Archive, "image-archive", "",
+		"`file` with the image, an OCI or Docker archive; with the system's daemon, requires root")
+	cmd.Flags().StringVar(&f.container.Target, "target", "",
+		"`name` of the container whose processes are visible; not supported by the daemon of a user")
 	_ = cmd.RegisterFlagCompletionFunc("target", a.completeContainers)
 	cmd.Flags().StringVarP(&f.container.Name, "name", "c", "", "`name` of the new container (default debugger- and five random characters)")
 	cmd.Flags().StringArrayVar(&f.container.Env, "env", nil, "environment `variable` NAME=VALUE; repeatable")

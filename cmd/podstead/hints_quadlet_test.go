@@ -79,7 +79,7 @@ var quadletHints = []quadletHint{
 		before: webUnit + "Pod=shop.pod\nPidsLimit=5\n" + dbUnit + "Pod=shop.pod\n" + podUnit,
 	},
 	{hint: "set procMount and hostUsers = false in the pod file", before: "Unmask=ALL"},
-	{hint: "for a user namespace", before: "UIDMap=0:1:1"},
+	{hint: "or as root with hostUsers = false in the pod file", before: "UIDMap=0:1:1"},
 	{hint: "set fsGroup in the pod file", before: webUnit + "Volume=data.volume:/data\n-- data.volume --\n[Volume]\nUID=1000\n"},
 	{hint: "set network.subnets in podstead.toml", before: webUnit + "Network=a.network\n-- a.network --\n[Network]\nIPv6=true\n"},
 	{
@@ -94,7 +94,7 @@ var quadletHints = []quadletHint{
 	{hint: "apply a file with a new image", before: webKube + "AutoUpdate=registry\n", after: webKube},
 	{hint: "delete them with podstead volume rm VOLUME", before: webKube + "KubeDownForce=true\n", after: webKube},
 	{hint: "set hostNetwork in the Kubernetes file", before: webKube + "Network=host\n", after: inKube("hostNetwork: true")},
-	{hint: "set hostUsers: false in the Kubernetes file", before: webKube + "UserNS=auto\n", after: inKube("hostUsers: false")},
+	{hint: "or as root with hostUsers: false in the Kubernetes file", before: webKube + "UserNS=auto\n", after: inKube("hostUsers: false")},
 	{
 		hint:   "set hostPort in the Kubernetes file",
 		before: inKube("hostNetwork: true") + "PublishPort=8080:80\n",

@@ -25,9 +25,9 @@ func (a *app) loginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "login REGISTRY",
 		Short: "Log in to a registry",
-		Long: `Check credentials with a registry, and save them for all pulls of this host: in the file images.authFile of the
-configuration, /etc/podstead/auth.json by default, or in the credential helper that this file names for the registry. Only root can read the
-file.
+		Long: `Check credentials with a registry, and save them for all pulls of the daemon: in the file images.authFile of the
+configuration, or in the credential helper that this file names for the registry. The default is /etc/podstead/auth.json, which
+only root can read, and without root ~/.config/podstead/auth.json, which only the user can read.
 
 The password is read from the terminal or, with --password-stdin, from standard input. Pods can have credentials of their own in
 imagePullSecrets.`,
@@ -54,7 +54,7 @@ func (a *app) logoutCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout REGISTRY",
 		Short: "Log out of a registry",
-		Long: `Delete the credentials for a registry from the credentials file of this host, or from the credential helper that the file
+		Long: `Delete the credentials for a registry from the credentials file of the daemon, or from the credential helper that the file
 names for the registry. Images that are present stay.`,
 		Example: `  # Log out of a registry
   podstead logout registry.example.com

@@ -25,6 +25,9 @@ containers of a pod, their start order, probes, restart policy and volumes.
 Every command is a client of the daemon. A command starts the daemon if it is not running. A daemon that was
 started this way exits when it is idle.
 
+An ordinary user has a daemon without root. By default, its state is in ~/.local/share/podstead, its runtime state in
+$XDG_RUNTIME_DIR/podstead, its logs in ~/.local/state/podstead, and its configuration in ~/.config/podstead.
+
 On a terminal, tables fit its width, problems are red, and a line shows what a command waits for. NO_COLOR turns
 colours off.`
 

@@ -74,6 +74,7 @@ func (a *app) userDefaults(cmd *cobra.Command, file string) (map[string]string, 
 		s.member, s.access = isMember(server.Group, server.ReadOnlyGroup), c != nil && hasAccess(c)
 	}
 	if !s.own() {
+		a.ofSystem = !s.root && !s.named
 		if s.member || s.access {
 			a.noteScope(func() bool {
 				defaults, err := config.UserDefaults(os.LookupEnv, os.Geteuid())
@@ -102,6 +103,11 @@ func (a *app) noteScope(met func() bool, text string) {
 func checkRuntimeDirs(c *config.Config) error {
 	if !c.Rootless() {
 		return nil
+	}
+	if err := c.CheckStateDir(os.Geteuid()); err != nil {
+		return &failure{status: statusUsage, err: err, hints: []string{
+			"use a directory of your own for XDG_DATA_HOME, in directories that only you and root can write to",
+		}}
 	}
 	if err := c.CheckRuntimeDirs(os.Geteuid()); err != nil {
 		return &failure{status: statusUsage, err: err, hints: []string{

@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -54,38 +55,93 @@ func UserRuntimeDir(env func(name string) (value string, set bool), uid int) str
 	return filepath.Join("/run/user", strconv.Itoa(uid)) // of systemd-logind
 }
 
-// CheckRuntimeDirs returns an error that is [ErrNoRuntimeDir] if other users can reach the directory for runtime state or that of the
-// socket. One of the directories on each path must belong to the user, with mode 0700.
+// CheckRuntimeDirs returns an error that is [ErrNoRuntimeDir] if other users can reach the directory for runtime state or those of the
+// sockets, or can replace a part of their paths. One of the directories on each path must belong to the user, with mode 0700.
 func (c *Config) CheckRuntimeDirs(uid int) error {
-	for _, dir := range []string{c.RunDir, filepath.Dir(c.Socket)} {
-		if err := checkPrivate(dir, uid); err != nil {
-			return err
+	dirs := []string{c.RunDir, filepath.Dir(c.Socket)}
+	if c.HasReadOnlySocket() {
+		dirs = append(dirs, filepath.Dir(c.ReadOnlySocket))
+	}
+	for _, dir := range dirs {
+		at, private, err := checkPath(dir, uid)
+		missing := filepath.Dir(dir)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%w: %w", ErrNoRuntimeDir, err)
+		case private:
+		case len(at) < len(missing) && strings.HasPrefix(missing, at):
+			return fmt.Errorf("%w: %s does not exist, and must belong to user %d, with mode 0700", ErrNoRuntimeDir, missing, uid)
+		default:
+			return fmt.Errorf("%w: %s, or a directory above it, must belong to user %d, with mode 0700", ErrNoRuntimeDir, dir, uid)
 		}
 	}
 	return nil
 }
 
-// checkPrivate checks that a directory is in one that only the user has access to, or is one. Those at the end of the path may be missing.
-func checkPrivate(dir string, uid int) error {
-	nearest := ""
-	for d := dir; ; d = filepath.Dir(d) {
-		st, err := os.Stat(d)
-		if err == nil {
-			if nearest == "" {
-				nearest = d
-			}
-			if s, ok := st.Sys().(*syscall.Stat_t); ok && int(s.Uid) == uid && st.IsDir() && st.Mode().Perm()&0o077 == 0 {
-				return nil
-			}
-		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrPermission) {
-			return fmt.Errorf("%w: %w", ErrNoRuntimeDir, err)
+// CheckStateDir returns an error if other users can replace the state directory, or write to it: it names processes that a daemon kills.
+func (c *Config) CheckStateDir(uid int) error {
+	at, _, err := checkPath(c.StateDir, uid)
+	if err != nil {
+		return fmt.Errorf("state directory %s: %w", c.StateDir, err)
+	}
+	if st, err := os.Stat(at); err == nil && at == c.StateDir && owner(st) != uid {
+		return fmt.Errorf("state directory %s must belong to user %d", at, uid)
+	}
+	return nil
+}
+
+func owner(st fs.FileInfo) int {
+	if s, ok := st.Sys().(*syscall.Stat_t); ok {
+		return int(s.Uid)
+	}
+	return -1
+}
+
+// checkPath follows the path of a directory, as the kernel does, up to the last part that exists, which is the result. Private: no other
+// user passes through it. It is an error if another user can replace a part of the path.
+func checkPath(dir string, uid int) (at string, private bool, err error) {
+	const maxLinks = 40 // as path_resolution(7)
+	at, rest := "/", strings.Split(dir, "/")
+	for links := 0; len(rest) > 0; rest = rest[1:] {
+		path := filepath.Join(at, rest[0])
+		st, err := os.Lstat(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			return at, private, nil
 		}
-		if d == filepath.Dir(d) {
-			break
+		if err != nil {
+			return at, false, err
+		}
+		const others, group = 0o002, 0o020
+		is := func(bit fs.FileMode) bool { return st.Mode().Perm()&bit != 0 && st.Mode()&fs.ModeSticky == 0 }
+		switch by := owner(st); {
+		case private:
+		case by != 0 && by != uid:
+			return at, false, fmt.Errorf("%s belongs to user %d", path, by)
+		case st.IsDir() && (is(others) || is(group) && by != uid && !ofRoot(st)):
+			return at, false, fmt.Errorf("other users can write to %s", path)
+		}
+		switch {
+		case st.Mode()&fs.ModeSymlink != 0:
+			target, err := os.Readlink(path)
+			if links++; err != nil || links > maxLinks {
+				return at, false, errors.Join(err, fmt.Errorf("%s: a link that cannot be followed", path))
+			}
+			if filepath.IsAbs(target) {
+				at = "/"
+			}
+			rest, private = append(append([]string{""}, strings.Split(target, "/")...), rest[1:]...), false
+		case !st.IsDir():
+			return at, false, fmt.Errorf("%s: not a directory", path)
+		default:
+			at = path
+			private = private || owner(st) == uid && st.Mode().Perm()&0o077 == 0
 		}
 	}
-	if missing := filepath.Dir(dir); len(nearest) < len(missing) {
-		return fmt.Errorf("%w: %s does not exist, and must belong to user %d, with mode 0700", ErrNoRuntimeDir, missing, uid)
-	}
-	return fmt.Errorf("%w: %s, or a directory above it, must belong to user %d, with mode 0700", ErrNoRuntimeDir, dir, uid)
+	return at, private, nil
+}
+
+// ofRoot reports whether the group of a file is root.
+func ofRoot(st fs.FileInfo) bool {
+	s, ok := st.Sys().(*syscall.Stat_t)
+	return ok && s.Gid == 0
 }

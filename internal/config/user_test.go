@@ -90,7 +90,7 @@ func TestRuntimeDirs(t *testing.T) {
 		{"of the user", private, "", os.Getuid(), ""},
 		{"missing in one of the user", filepath.Join(private, "a/b"), "", os.Getuid(), ""},
 		{"open to others", open, "", os.Getuid(), open + "/podstead, or a directory above it, must belong to user"},
-		{"of another user", private, "", other, "must belong to user"},
+		{"of another user", private, "", other, "belong"},
 		{"missing", missing, "", os.Getuid(), missing + " does not exist"},
 		{"no directory", os.Args[0], "", os.Getuid(), "not a directory"},
 		{"socket open to others", private, filepath.Join(open, "p.sock"), os.Getuid(), open + ", or a directory above it"},
@@ -112,6 +112,50 @@ func TestRuntimeDirs(t *testing.T) {
 		if refused != (test.want != "") || refused && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
+	}
+}
+
+// TestPaths tests paths of which another user can replace a part.
+func TestPaths(t *testing.T) {
+	other := os.Getuid() + 1
+	top := t.TempDir()
+	private := filepath.Join(top, "private")
+	shared, open := filepath.Join(top, "shared"), filepath.Join(top, "open")
+	errs := []error{os.Chmod(top, 0o755), os.Chmod(filepath.Dir(top), 0o755)}
+	for dir, mode := range map[string]os.FileMode{private: 0o700, shared: 0o777 | os.ModeSticky, open: 0o777} {
+		errs = append(errs, os.Mkdir(dir, 0o700), os.Chmod(dir, mode))
+	}
+	link := filepath.Join(shared, "link")
+	errs = append(errs, os.Symlink("../private", link), os.Symlink(private, filepath.Join(open, "link")))
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	check := func(name, run, state, want string) {
+		t.Helper()
+		c, err := config.Load(config.Sources{
+			User: map[string]string{"runDir": filepath.Join(run, "podstead"), "stateDir": state, "readOnlySocket": config.NoSocket},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = errors.Join(c.CheckRuntimeDirs(os.Getuid()), c.CheckStateDir(os.Getuid()))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+	check("a link of the user", link, private, "")
+	check("a link that others can replace", filepath.Join(open, "link"), private, "other users can write to "+open)
+	check("a state directory that others can replace", private, filepath.Join(open, "state"), "other users can write to "+open)
+	check("a state directory that does not exist", private, filepath.Join(shared, "a/b"), "")
+	if os.Getuid() == 0 { // only root can give a file away
+		if err := os.Lchown(link, other, other); err != nil {
+			t.Fatal(err)
+		}
+		check("a link of another user", link, private, link+" belongs to user "+strconv.Itoa(other))
+		if err := os.Chown(shared, other, other); err != nil {
+			t.Fatal(err)
+		}
+		check("a state directory of another user", private, shared, shared+" belongs to user")
 	}
 }
 

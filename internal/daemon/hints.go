@@ -22,12 +22,13 @@ func Hint(err error, c *config.Config) string {
 	held, inUse := errors.AsType[*engine.ErrInUse](err)
 	switch {
 	case inUse:
-		return fmt.Sprintf("only one daemon can run on a host: use it, or stop process %d with podstead daemon stop", held.Pid)
+		return fmt.Sprintf("the system and each user can have only one daemon: use it, or stop process %d with podstead daemon stop",
+			held.Pid)
 	case errors.Is(err, ErrMonitorMissing):
 		return "install podstead-monitor, of the same version, in the directory of podstead or in " + libexec +
 			"; containers that run are not affected"
 	case errors.Is(err, errNotRoot):
-		return "run podstead as root, for example with sudo"
+		return "run podstead as root, for example with sudo, or without root with --user"
 	case errors.Is(err, ociruntime.ErrNotFound):
 		return "install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

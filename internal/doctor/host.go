@@ -178,8 +178,8 @@ func writeFile(dir string) error {
 }
 
 // diskSpace checks the free space of the file system of a directory, which may not exist yet, and that files can be written to it: a file
-// system with errors can refuse writes although it is not mounted read-only.
-func diskSpace(dir string) result {
+// system with errors can refuse writes although it is not mounted read-only. User: the daemon runs as this user.
+func diskSpace(dir string, user bool) result {
 	existing := dir
 	for !isDir(existing) && existing != "/" {
 		existing = filepath.Dir(existing)
@@ -198,6 +198,9 @@ func diskSpace(dir string) result {
 	err := writeFile(existing)
 	switch free := math.Min(bytes, inodes); {
 	case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
+		if user {
+			return result{Fail, err.Error(), "make it writable for this user, or set another directory"}
+		}
 		return result{Warn, detail + "; cannot check whether it is writable: " + err.Error(), "run podstead doctor as root"}
 	case err != nil && free >= failShare:
 		return result{Fail, dir + ": " + err.Error(), "check dmesg for disk errors, and repair or replace it, or set another directory"}
@@ -212,7 +215,7 @@ func diskSpace(dir string) result {
 // runDirectory checks the directory for runtime state, which has values of secrets: the OCI runtime reads the environment of a container
 // from a file in it.
 func runDirectory(dir string, user bool) result {
-	r := diskSpace(dir)
+	r := diskSpace(dir, user)
 	var st unix.Statfs_t
 	for unix.Statfs(dir, &st) != nil && dir != "/" {
 		dir = filepath.Dir(dir)

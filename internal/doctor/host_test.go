@@ -53,11 +53,11 @@ func TestReadOnlyHierarchies(t *testing.T) {
 // TestUnwritableDirectory checks a file system that claims to be writable and has free space, but on which no file can be created, as after
 // errors=remount-ro.
 func TestUnwritableDirectory(t *testing.T) {
-	if r := diskSpace("/proc/self"); r.grade != Fail || r.hint == "" || !strings.Contains(r.detail, "/proc/self") {
+	if r := diskSpace("/proc/self", false); r.grade != Fail || r.hint == "" || !strings.Contains(r.detail, "/proc/self") {
 		t.Errorf("directory in which no file can be created: %+v", r)
 	}
 	dir := t.TempDir()
-	if r := diskSpace(dir); r.grade == Fail {
+	if r := diskSpace(dir, false); r.grade == Fail {
 		t.Errorf("writable directory: %+v", r)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

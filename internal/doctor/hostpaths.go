@@ -14,7 +14,11 @@ import (
 // hostPaths reports directories of the policy that contain directories of the daemon, or that users other than root can write to. That
 // all directories are allowed, as by default, is reported without a warning.
 func hostPaths(c *config.Config) result {
-	const only = "only privileged containers can mount it"
+	only := "only privileged containers can mount it"
+	all := "all; those that contain directories of the daemon require a privileged container"
+	if c.Rootless() { // privileged containers are rejected
+		only, all = "no container can mount it", "all; no container can mount those that contain directories of the daemon"
+	}
 	var details []string
 	writable := false
 	for _, dir := range c.Policy.HostPaths {
@@ -37,7 +41,7 @@ func hostPaths(c *config.Config) result {
 	case len(details) > 0:
 		return result{Warn, strings.Join(details, "; "), "remove directories that overlap those of the daemon from hostPaths in [policy]"}
 	case slices.ContainsFunc(c.Policy.HostPaths, func(dir string) bool { return filepath.Clean(dir) == "/" }):
-		return ok("all; those that contain directories of the daemon require a privileged container")
+		return ok("%s", all)
 	case len(c.Policy.HostPaths) == 0:
 		return ok("none")
 	}

@@ -57,3 +57,19 @@ func TestHostPaths(t *testing.T) {
 		}
 	}
 }
+
+// TestHostPathsWithoutRoot checks that a daemon without root, which rejects privileged containers, does not recommend them.
+func TestHostPathsWithoutRoot(t *testing.T) {
+	home := t.TempDir()
+	user := map[string]string{"stateDir": home + "/state", "logDir": home + "/log", "configDir": home + "/config", "runDir": home + "/run"}
+	c, err := config.Load(config.Sources{User: user})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/", home} {
+		c.Policy.HostPaths = []string{dir}
+		if r := hostPaths(c); strings.Contains(r.detail, "privileged") || !strings.Contains(r.detail, "no container can mount") {
+			t.Errorf("%s: %+v", dir, r)
+		}
+	}
+}

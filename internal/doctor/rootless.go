@@ -17,6 +17,7 @@ import (
 
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/rootless"
+	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/oci"
 )
 
@@ -32,6 +33,7 @@ func ofUser(c *config.Config) []check {
 			return ok("user %d without root: pods have no host ports, limits of CPU and memory, or devices", os.Geteuid())
 		}},
 		{"runtime directory", func() result { return runtimeDirectory(c, os.Geteuid()) }},
+		{"group", func() result { return primaryGroup(user.LookupId) }},
 		{"user IDs", userIDs},
 		{"ID mapping", func() result { return mappingPrograms(exec.LookPath) }},
 		{"user namespaces", func() result { return unprivileged("/proc") }},
@@ -40,9 +42,7 @@ func ofUser(c *config.Config) []check {
 		}},
 		{"name servers", func() result { return nameServers("/etc/resolv.conf") }},
 		{"AppArmor", func() result { return ok("not used without root: containers run without a profile") }},
-		{"cgroups", func() result {
-			return ok("not used without root: CPU and memory of pods are neither limited nor measured")
-		}},
+		{"cgroups", func() result { return withoutCgroups(c.Engine.CgroupDriver) }},
 		{"lingering", func() result { return lingering("/run/systemd/system", "/var/lib/systemd/linger") }},
 	}
 }
@@ -56,6 +56,26 @@ func runtimeDirectory(c *config.Config, uid int) result {
 		}
 	}
 	return ok("%s", c.RunDir)
+}
+
+// primaryGroup checks the group of this process: newgidmap maps only that of the user.
+func primaryGroup(lookup func(uid string) (*user.User, error)) result {
+	u, err := lookup(strconv.Itoa(os.Getuid()))
+	if own := strconv.Itoa(os.Getgid()); err == nil && u.Gid != own {
+		return result{
+			Fail, fmt.Sprintf("group %s of this shell is not the group %s of user %s, so newgidmap maps no groups", own, u.Gid, u.Username),
+			"leave the shell that newgrp or sg has started",
+		}
+	}
+	return ok("group %d of the user", os.Getgid())
+}
+
+// withoutCgroups checks that the configuration names no driver of cgroups.
+func withoutCgroups(driver string) result {
+	if driver != string(podcgroup.Auto) {
+		return result{Fail, "engine.cgroupDriver = " + strconv.Quote(driver) + ": pods without root have no cgroups", "remove the setting"}
+	}
+	return ok("not used without root: CPU and memory of pods are neither limited nor measured")
 }
 
 // userIDs checks the IDs that the user may map.
@@ -79,6 +99,11 @@ func userIDs() result {
 
 // mappingPrograms checks the programs that map IDs and enter namespaces.
 func mappingPrograms(look func(string) (string, error)) result {
+	if on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && on == 1 {
+		return result{
+			Fail, "newuidmap gets no privileges: this process has no_new_privs", "run podstead in a shell without it, such as of another login",
+		}
+	}
 	var missing []string
 	for program, pkg := range map[string]string{"newuidmap": "uidmap", "newgidmap": "uidmap", "nsenter": "util-linux"} {
 		path, err := look(program)
@@ -153,7 +178,7 @@ func wayOut(look func(string) (string, error), tun string, outlet func() (rootle
 	case o.PID == 0 && o.Error != "":
 		return result{
 			Warn, "pods reach each other, and nothing else: " + o.Error,
-			"remove the cause, then run podstead get, which starts pasta again",
+			"remove the cause, then run podstead get after 30 seconds, which starts pasta again",
 		}
 	case o.PID == 0:
 		return result{Warn, "pasta does not run: pods reach each other, and nothing else", "run podstead get, which starts it"}

@@ -36,10 +36,10 @@ func (n *Namespaces) create(ctx context.Context) (process, error) {
 	const flags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET
 	return n.start(ctx, flags, nil, func(pid int) error {
 		target := strconv.Itoa(pid)
-		return errors.Join(
-			runMapper(ctx, "newuidmap", append([]string{target}, mapping(os.Getuid(), users)...)),
-			runMapper(ctx, "newgidmap", append([]string{target}, mapping(os.Getgid(), groups)...)),
-		)
+		if err := runMapper(ctx, "newuidmap", append([]string{target}, mapping(os.Getuid(), users)...)); err != nil {
+			return err
+		}
+		return runMapper(ctx, "newgidmap", append([]string{target}, mapping(os.Getgid(), groups)...))
 	})
 }
 
@@ -126,7 +126,10 @@ func runMapper(ctx context.Context, program string, args []string) error {
 	if err != nil {
 		return &Error{"create namespaces: " + program + ": not found", "install it (Debian: apt-get install uidmap)"}
 	}
-	return run(ctx, path, args)
+	if err := run(ctx, path, args); err != nil {
+		return &Error{"create namespaces: " + err.Error(), "run podstead doctor, which checks what pods without root need"}
+	}
+	return nil
 }
 
 // run runs a program. The error has what it has written.

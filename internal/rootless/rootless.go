@@ -95,21 +95,7 @@ var inside = sync.OnceValue(func() bool {
 })
 
 // User returns the ID outside of the namespaces of the user who is root in them, for a process that is [Inside].
-func User() int {
-	text, _ := os.ReadFile("/proc/self/uid_map") // Inside has read it
-	return outsideOf(string(text))
-}
-
-// outsideOf returns what a user namespace maps ID 0 to, -1 if it does not map it. The text is that of uid_map, see user_namespaces(7).
-func outsideOf(text string) int {
-	for line := range strings.Lines(text) {
-		var first, outside, count int
-		if n, _ := fmt.Sscan(line, &first, &outside, &count); n == 3 && first == 0 {
-			return outside
-		}
-	}
-	return -1
-}
+func User() int { return namespace.UIDOutside(0) }
 
 // Entered is called first by a daemon in the namespaces, before it starts a process, which would inherit the lock and the variable.
 func (n *Namespaces) Entered() error {
@@ -264,12 +250,18 @@ func (n *Namespaces) connect(ctx context.Context, r names, anchor process) error
 	if r.Pasta.runs() {
 		return nil
 	}
+	before := r.PastaError
 	r.PastaError, r.PastaTried = "", time.Time{}
 	if r.Pasta = n.runningPasta(); r.Pasta == (process{}) {
 		var err error
 		if r.Pasta, err = n.startPasta(ctx, anchor); err != nil {
-			n.warn("pods have no way out of this host: " + err.Error())
-			r.PastaError, r.PastaTried = err.Error(), time.Now()
+			r.PastaError = err.Error()
+			if r.PastaError != before {
+				n.warn("pods have no way out of this host: " + r.PastaError)
+			}
+			if !errors.Is(err, ErrNoPasta) { // the next command looks for it again
+				r.PastaTried = time.Now()
+			}
 		}
 	}
 	if err := n.write(r); err != nil { // such as of a full disk: pods run without it, and pasta is found by its file

@@ -1,6 +1,7 @@
 package rootless
 
 import (
+	"bufio"
 	"errors"
 	"os"
 	"os/exec"
@@ -8,7 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/runtime/proctree/proctreetest"
@@ -219,6 +223,47 @@ func TestClear(t *testing.T) {
 	}
 }
 
+// TestNested tests that processes in user namespaces that a container has made are found.
+func TestNested(t *testing.T) {
+	cmd := exec.Command("unshare", "--user", "sh", "-c", "echo ready; exec sleep 1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer, wait := proctreetest.Container(t, t.TempDir())
+	ns, err := userNamespaceOf(processOf(outer))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ns.close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	nested := processOf(cmd.Process.Pid)
+	own, err := userNamespaceOf(processOf(os.Getpid()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.close()
+	if ns.has(nested) || !own.has(nested) || !own.has(processOf(outer)) || ns.has(processOf(os.Getpid())) {
+		t.Errorf("process %v: in another namespace %v, in this one %v", nested, ns.has(nested), own.has(nested))
+	}
+	_ = unix.Kill(outer, unix.SIGKILL)
+	_ = wait()
+}
+
 // TestRunningPasta tests that a pasta whose starter was killed is found by its file, and no other process.
 func TestRunningPasta(t *testing.T) {
 	n := namespaces(t)
@@ -291,17 +336,6 @@ func TestReconnect(t *testing.T) {
 	}
 	if o, err := n.Outlet(); err != nil || o != (Outlet{Needed: true, PID: self.PID}) {
 		t.Errorf("outlet %+v, %v", o, err)
-	}
-}
-
-func TestOutsideOf(t *testing.T) {
-	for text, want := range map[string]int{
-		"         0       1000          1\n         1     100000      65536\n": 1000,
-		" 1 100000 65536\n 0 7 1\n": 7, " 0 0 4294967295\n": 0, " 1 2 3\n": -1, "": -1,
-	} {
-		if got := outsideOf(text); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
-		}
 	}
 }
 

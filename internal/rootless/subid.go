@@ -21,7 +21,9 @@ const minIDs = 65535
 // idRange are IDs of the host.
 type idRange struct{ first, count int64 }
 
-func (r idRange) overlaps(other idRange) bool { return r.first < other.first+other.count && other.first < r.first+r.count }
+func (r idRange) overlaps(other idRange) bool {
+	return r.first < other.first+other.count && other.first < r.first+r.count
+}
 
 // idsOf returns the ranges of a user in the text of subuid(5).
 func idsOf(text, name string, uid int) (ranges []idRange) {

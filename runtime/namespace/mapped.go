@@ -2,6 +2,7 @@ package namespace
 
 import (
 	"fmt"
+	"os"
 	"strings"
 )
 
@@ -19,4 +20,25 @@ func LastMapped(text string) int64 {
 		}
 	}
 	return last
+}
+
+// UIDOutside returns the ID of a user outside of the user namespace of this process, -1 if it has none. In the first user namespace it is
+// the same one.
+func UIDOutside(uid int) int {
+	text, err := os.ReadFile("/proc/self/uid_map")
+	if err != nil { // a kernel without user namespaces
+		return uid
+	}
+	return outsideOf(string(text), uid)
+}
+
+// outsideOf returns what a user namespace maps an ID to, -1 if it does not map it. The text is that of uid_map, see user_namespaces(7).
+func outsideOf(text string, uid int) int {
+	for line := range strings.Lines(text) {
+		var first, outside, count int64
+		if n, _ := fmt.Sscan(line, &first, &outside, &count); n == 3 && int64(uid) >= first && int64(uid)-first < count {
+			return int(outside + int64(uid) - first)
+		}
+	}
+	return -1
 }

@@ -29,9 +29,9 @@ func (h Host) CheckRootless(pod *spec.Pod) []lifecycle.Refusal {
 		"without root, a container has no cgroup, and its processes could outlive it", "remove the field, or "+systemDaemon)
 	r.deny(pod.HostUsers != nil && !*pod.HostUsers, "hostUsers", "false: without root, all pods share the user namespace of the user",
 		"remove the field: root in the pod is unprivileged on the host in any case")
-	for field := range pod.HostPortFields() {
-		r.deny(true, field, "without root, host ports are not supported",
-			"use podstead port-forward POD 8080 in its place, or "+systemDaemon)
+	for field, port := range pod.HostPortFields() {
+		forward := fmt.Sprintf("podstead port-forward %s %d:%d", pod.Name, port.HostPort, port.ContainerPort)
+		r.deny(true, field, "without root, host ports are not supported", "use "+forward+" in its place, or "+systemDaemon)
 	}
 	for _, name := range []string{spec.ResourceCPU, spec.ResourceMemory} {
 		for _, field := range pod.LimitFields(name) {

@@ -45,7 +45,7 @@ const (
 	buildHint   = "build the image with another tool, write its name as Image=NAME, and add it with podstead image import FILE"
 	loginHint   = "run podstead login REGISTRY"
 	hostHint    = "write an entry of initContainers, or a unit of systemd that starts before podstead.service"
-	userNSHint  = "set hostUsers = false in the pod file for a user namespace"
+	userNSHint  = "for a user namespace, run the pod without root, or as root with hostUsers = false in the pod file"
 	networkHint = "limit access with the IP address of PublishPort=, or with the firewall of the host"
 )
 
@@ -273,7 +273,10 @@ func kubeRows() []row {
 		{key: "LogOpt", verdict: ignored, text: "the host limits the size of logs", hint: "set containerLog in podstead.toml"},
 		{key: "SetWorkingDirectory", verdict: ignored, text: "host paths are absolute"},
 		{key: "Network", verdict: ignored, text: oneNetwork, hint: "set hostNetwork in the Kubernetes file for the network of the host"},
-		{key: "UserNS", verdict: lost, text: noUserNS, hint: "set hostUsers: false in the Kubernetes file"},
+		{
+			key: "UserNS", verdict: lost, text: noUserNS,
+			hint: "for a user namespace, run the pod without root, or as root with hostUsers: false in the Kubernetes file",
+		},
 		{key: "RemapUid", verdict: lost, text: noUserNS},
 		{key: "RemapGid", verdict: lost, text: noUserNS},
 		{key: "RemapUidSize", verdict: lost, text: noUserNS},

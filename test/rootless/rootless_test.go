@@ -66,12 +66,19 @@ func TestUser(t *testing.T) {
 	t.Run("rejected", p.testRejected)
 	t.Run("exec", func(t *testing.T) { // its processes are found without a cgroup
 		const command = "sleep 7654 & sleep 7655"
-		_, _, err := p.try(t, "timeout", "5", filepath.Join(p.dir, "bin/podstead"), "exec", "web", "--", "sh", "-c", command)
-		if err == nil {
+		done := make(chan error, 1)
+		go func() {
+			_, _, err := p.try(t, "podstead", "exec", "web", "--", "sh", "-c", command)
+			done <- err
+		}()
+		await(t, func() bool { return len(p.processes("sleep 7654")) == 2 && len(p.processes("sleep 7655")) > 0 }) // with the shell
+		kill(t, p.one(t, "podstead exec"))
+		if err := <-done; err == nil {
 			t.Error("exec was not interrupted")
 		}
 		await(t, func() bool { return len(p.processes("sleep 765")) == 0 })
 	})
+	t.Run("files", p.testFiles)
 	p.run(t, "podstead", "stop", "web")
 	p.run(t, "podstead", "start", "web")
 	p.run(t, "podstead", "wait", "--for=condition=Ready", "--timeout=3m", "pod/web")
@@ -106,7 +113,14 @@ func (p *person) testNetwork(t *testing.T, outside string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, errs, err = p.try(t, "podstead", "image", "pull", net.JoinHostPort("127.0.0.1", port)+"/image:1")
+	if err == nil || !strings.Contains(errs, "connection refused") { // the server would respond with 404
+		t.Errorf("the daemon reaches a server on the loopback of the host: %v, %s", err, errs)
+	}
 	gateway := p.run(t, "podstead", "exec", "web", "--", "sh", "-c", "ip route | sed -n 's/^default via \\([^ ]*\\).*/\\1/p'")
+	if net.ParseIP(strings.TrimSpace(gateway)) == nil {
+		t.Fatalf("gateway %q", gateway)
+	}
 	for _, address := range []string{"127.0.0.1", strings.TrimSpace(gateway), hostAddress} {
 		out, errs, err := get("5", address, port)
 		if err == nil || strings.Contains(out+errs, "404") {
@@ -146,6 +160,37 @@ func (p *person) testKilled(t *testing.T) {
 		return len(found) == 1 && found[0] != before
 	})
 	p.run(t, "podstead", "wait", "--for=condition=Ready", "--timeout=3m", "pod/web")
+	// It was killed in a namespace whose exit codes are not known here.
+	if events := p.run(t, "podstead", "events", "web"); strings.Contains(events, "exited with code 0") ||
+		!strings.Contains(events, "exited with code") {
+		t.Errorf("the exit of a container that was killed:\n%s", events)
+	}
+}
+
+// testFiles tests who owns files of volumes outside: root of a container is the user, and other users have IDs of /etc/subuid.
+func (p *person) testFiles(t *testing.T) {
+	dir := filepath.Join(p.dir, "home/shared")
+	if err := errors.Join(os.Mkdir(dir, 0o755), os.Chown(dir, p.uid, p.gid)); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(p.dir, "files.toml")
+	text := fmt.Sprintf(`name = "files"
+restartPolicy = "Never"
+imageArchives = [%q]
+volumes.shared = { hostPath = { path = %q } }
+containers = [{ name = "c", image = "localhost/podstead/busybox:1", command = ["sh", "-c", "touch /s/a /s/b && chown 7:7 /s/b"], `+
+		`volumeMounts = [{ name = "shared", mountPath = "/s" }] }]
+`, filepath.Join(p.dir, "examples/images/busybox.tar"), dir)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.run(t, "podstead", "run", file)
+	for name, want := range map[string]int{"a": p.uid, "b": p.subIDs[0] + 6} {
+		var st unix.Stat_t
+		if err := unix.Stat(filepath.Join(dir, name), &st); err != nil || int(st.Uid) != want {
+			t.Errorf("the owner of %s is %d, %v, want %d", name, st.Uid, err, want)
+		}
+	}
 }
 
 // TestPasta tests that pasta that could not be started, or was killed, is started by the next command.
@@ -285,7 +330,11 @@ func (p *person) testRejected(t *testing.T) {
 			t.Errorf("%s: %v, %s", field, err, errs)
 		}
 	}
-	_, errs, err := p.try(t, "podstead", "debug", "web", "--target", "httpd", "--image", "localhost/podstead/busybox:1", "--", "true")
+	_, errs, err := p.try(t, "podstead", "run", filepath.Join(p.dir, "examples/restricted.toml"))
+	if err == nil || !strings.Contains(errs, "hostUsers: false: without root") || strings.Contains(errs, "chmod") {
+		t.Errorf("an example with user namespaces: %v, %s", err, errs)
+	}
+	_, errs, err = p.try(t, "podstead", "debug", "web", "--target", "httpd", "--image", "localhost/podstead/busybox:1", "--", "true")
 	if err == nil || !strings.Contains(errs, "targetContainerName: without root") {
 		t.Errorf("debug --target: %v, %s", err, errs)
 	}
@@ -305,21 +354,23 @@ func TestOtherUser(t *testing.T) {
 	state := filepath.Join(p.dir, "home/.local/share/podstead")
 	container := strconv.Itoa(p.one(t, httpd))
 	holder := strconv.Itoa(p.one(t, "podstead-holder"))
-	for _, args := range [][]string{
+	for _, args := range [][]string{ // the owner can do all of it
 		{"ls", p.runDir()},
 		{"ls", filepath.Join(state, "engine")},
 		{"ls", filepath.Join(state, "pods")},
 		{"ls", state},
 		{"cat", filepath.Join(state, "namespaces.json")},
 		{"nsenter", "--target", holder, "--user", "--preserve-credentials", "true"},
-		{"nsenter", "--target", container, "--net", "true"},
+		{"nsenter", "--target", container, "--user", "--net", "--preserve-credentials", "true"},
 		{"ls", "/proc/" + container + "/root/"},
 		{"cat", "/proc/" + container + "/environ"},
-		{"/bin/kill", "-KILL", container},
-		{"/bin/kill", "-KILL", holder},
+		{"/bin/kill", "-0", container},
+		{"/bin/kill", "-0", holder},
 	} {
-		if out, _, err := attacker.try(t, args...); err == nil {
-			t.Errorf("%v: %s", args, out)
+		p.run(t, args...)
+		out, errs, err := attacker.try(t, args...)
+		if err == nil || !strings.Contains(errs, "ermission denied") && !strings.Contains(errs, "ot permitted") {
+			t.Errorf("%v: %v, %s%s", args, err, out, errs)
 		}
 	}
 	if got := strconv.Itoa(p.one(t, httpd)); got != container {

@@ -58,6 +58,8 @@ type Starter struct {
 	ReadOnly bool
 	// Notify shows a message to the user; nil: no messages. It is called from another goroutine.
 	Notify func(message string)
+	// NoStart is why this user cannot start a daemon; nil: it can be tried.
+	NoStart *Error
 
 	mu        sync.Mutex
 	responded bool     // a daemon has responded
@@ -86,6 +88,8 @@ func (s *Starter) Connect(ctx context.Context) error {
 				"to read only, a member of group podstead-ro can use the command while the daemon runs",
 			},
 		}
+	} else if s.NoStart != nil {
+		return s.NoStart
 	} else if s.ReadOnly {
 		return &Error{
 			Message: fmt.Sprintf("connect to %s: the daemon is not running", s.Client.Socket()),
