@@ -80,7 +80,7 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 	if a.ofSystem {
 		noStart = &ondemand.Error{
 			Message: "the system's daemon does not run",
-			Hints:   []string{"start it as root: systemctl start podstead", "or use the daemon of this user, with --user"},
+			Hints:   []string{"start it as root with systemctl start podstead, or use the daemon of this user (--user)"},
 		}
 	}
 	return &ondemand.Starter{

@@ -28,7 +28,7 @@ func Hint(err error, c *config.Config) string {
 		return "install podstead-monitor, of the same version, in the directory of podstead or in " + libexec +
 			"; containers that run are not affected"
 	case errors.Is(err, errNotRoot):
-		return "run podstead as root, for example with sudo, or without root with --user"
+		return "run podstead as root, for example with sudo, or as this user (--user)"
 	case errors.Is(err, ociruntime.ErrNotFound):
 		return "install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

@@ -199,7 +199,7 @@ func diskSpace(dir string, user bool) result {
 	switch free := math.Min(bytes, inodes); {
 	case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
 		if user {
-			return result{Fail, err.Error(), "make it writable for this user, or set another directory"}
+			return result{Fail, err.Error(), "change the owner or the mode of the directory, or set another one"}
 		}
 		return result{Warn, detail + "; cannot check whether it is writable: " + err.Error(), "run podstead doctor as root"}
 	case err != nil && free >= failShare:

@@ -64,7 +64,7 @@ func primaryGroup(lookup func(uid string) (*user.User, error)) result {
 	if own := strconv.Itoa(os.Getgid()); err == nil && u.Gid != own {
 		return result{
 			Fail, fmt.Sprintf("group %s of this shell is not the group %s of user %s, so newgidmap maps no groups", own, u.Gid, u.Username),
-			"leave the shell that newgrp or sg has started",
+			"use another shell than that of newgrp or sg",
 		}
 	}
 	return ok("group %d of the user", os.Getgid())
@@ -101,7 +101,8 @@ func userIDs() result {
 func mappingPrograms(look func(string) (string, error)) result {
 	if on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err == nil && on == 1 {
 		return result{
-			Fail, "newuidmap gets no privileges: this process has no_new_privs", "run podstead in a shell without it, such as of another login",
+			Fail, "newuidmap gets no privileges: this process has no_new_privs",
+			"use another shell: what started this one has set no_new_privs",
 		}
 	}
 	var missing []string

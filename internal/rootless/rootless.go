@@ -23,9 +23,9 @@ import (
 
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/internal/idmap"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/monitor"
-	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/record"
 )
 
@@ -91,11 +91,11 @@ var inside = sync.OnceValue(func() bool {
 	}
 	text, err := os.ReadFile("/proc/self/uid_map")
 	const all = 1<<32 - 2 // the last ID in the first user namespace
-	return err == nil && namespace.LastMapped(string(text)) < all
+	return err == nil && idmap.LastMapped(string(text)) < all
 })
 
 // User returns the ID outside of the namespaces of the user who is root in them, for a process that is [Inside].
-func User() int { return namespace.UIDOutside(0) }
+func User() int { return idmap.UIDOutside(0) }
 
 // Entered is called first by a daemon in the namespaces, before it starts a process, which would inherit the lock and the variable.
 func (n *Namespaces) Entered() error {
@@ -129,8 +129,8 @@ func (n *Namespaces) Enter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The directories of the user must exist: those on the path in the namespaces are the same ones. Containers, as other users, pass through
-	// the state directory. Nobody else reads logs.
+	// The directories of the user must exist: those on the path in the namespaces are the same ones. Containers, as other users, pass
+	// through the state directory. No other user reads logs.
 	const private = 0o700
 	if err := errors.Join(os.MkdirAll(filepath.Dir(n.StateDir), private), mkdir(n.StateDir, 0o711), os.MkdirAll(n.LogDir, private),
 		os.MkdirAll(n.RunDir, private), os.MkdirAll(n.engineRun(), private)); err != nil {
@@ -318,8 +318,8 @@ func (n *Namespaces) Outlet() (Outlet, error) {
 	return o, nil
 }
 
-// checkElsewhere returns an error if the namespaces are in use with another runtime directory that exists, or if the runtime directory is in
-// use with another state directory, such as that of a home directory that is not mounted. Pods there would be killed.
+// checkElsewhere returns an error if the namespaces are in use with another runtime directory that exists, or if the runtime directory is
+// in use with another state directory, such as that of a home directory that is not mounted. Pods there would be killed.
 func (n *Namespaces) checkElsewhere(r names) error {
 	if state := readToken(n.engineRun()).state(); state != "" && state != stateID(n.StateDir) && len(n.monitors()) > 0 {
 		used, _, _ := strings.Cut(state, "\n")
@@ -327,7 +327,9 @@ func (n *Namespaces) checkElsewhere(r names) error {
 		if used == n.StateDir {
 			message += ", which is another directory now"
 		}
-		return &Error{message, "mount that directory, or run podstead with it; end its pods with podstead daemon stop --pods"}
+		return &Error{
+			message, "mount it or set XDG_DATA_HOME to the directory above it; to end its pods, run podstead daemon stop --pods with that",
+		}
 	}
 	if r.RunDir == "" || r.RunDir == n.RunDir || !r.hasToken() {
 		return nil

@@ -15,8 +15,8 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/idmap"
 	"github.com/podstead/podstead/runtime/cgroup"
-	"github.com/podstead/podstead/runtime/namespace"
 )
 
 // Host describes the features of the host and of this process that affect the specification of containers.
@@ -63,7 +63,7 @@ func (h Host) WithoutRoot() (Host, error) {
 	if err != nil {
 		return h, fmt.Errorf("read IDs of the user namespace: %w", err)
 	}
-	h.LastID = min(namespace.LastMapped(string(users)), namespace.LastMapped(string(groups)))
+	h.LastID = min(idmap.LastMapped(string(users)), idmap.LastMapped(string(groups)))
 	return h, nil
 }
 

@@ -1,4 +1,5 @@
-package namespace
+// Package idmap reads which IDs of a user namespace are mapped, and to what. See user_namespaces(7). It changes nothing.
+package idmap
 
 import (
 	"fmt"
@@ -7,7 +8,7 @@ import (
 )
 
 // LastMapped returns the last ID of those from 0 on that a user namespace maps without a gap, -1 if it maps none. The text is that of
-// uid_map or gid_map, see user_namespaces(7).
+// uid_map or gid_map.
 func LastMapped(text string) int64 {
 	last := int64(-1)
 	for again := true; again; {
@@ -32,7 +33,7 @@ func UIDOutside(uid int) int {
 	return outsideOf(string(text), uid)
 }
 
-// outsideOf returns what a user namespace maps an ID to, -1 if it does not map it. The text is that of uid_map, see user_namespaces(7).
+// outsideOf returns what a user namespace maps an ID to, -1 if it does not map it. The text is that of uid_map.
 func outsideOf(text string, uid int) int {
 	for line := range strings.Lines(text) {
 		var first, outside, count int64
