@@ -69,8 +69,8 @@ func (h *host) runs(t *testing.T) (names []string) {
 	return names
 }
 
-// TestShutdownStartsNoRun shuts down a daemon while a run waits for the end of an earlier one. The earlier one stops with the other pods, of
-// which one takes longer: the run that waits does not start meanwhile.
+// TestShutdownStartsNoRun shuts down a daemon while a run waits until an earlier one has finished. The earlier one stops with the other
+// pods, of which one takes longer: the run that waits does not start meanwhile.
 func TestShutdownStartsNoRun(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
