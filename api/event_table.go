@@ -130,8 +130,8 @@ func lifeEvents() []EventEntry {
 		},
 		{
 			EventPodRestarting, "RestartingAllContainers", normal,
-			"Restarting all containers, triggered by a restart policy rule of container {container}",
-			[]string{"code"},
+			"Restarting all containers, {trigger}", // of a restart policy rule, or the retry of a Job
+			[]string{"container", "code", "retry", "limit"},
 			true,
 		},
 		{EventPodDeadlineExceeded, "DeadlineExceeded", normal, "Pod was active on the node longer than the specified deadline", nil, true},

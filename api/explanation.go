@@ -195,6 +195,9 @@ type Cause struct {
 	By          string         `json:"by,omitempty"`    // who requested it
 	ByContainer string         `json:"byContainer,omitempty"`
 	ByRole      ContainerRole  `json:"byRole,omitempty"`
+	// Retry is the number of the retry of the pod, from 1, of the Retries that its backoffLimit allows; missing: it is none.
+	Retry   int `json:"retry,omitempty"`
+	Retries int `json:"retries,omitempty"`
 	// Earlier is why the container had not run by then.
 	Earlier *Cause `json:"earlier,omitempty"`
 }
@@ -227,7 +230,7 @@ const (
 	CauseHostRebooted        CauseKind = "HostRebooted"        //
 	CauseUncleanShutdown     CauseKind = "UncleanShutdown"     // the host stopped without a shutdown, and was booted
 	CauseExecFormat          CauseKind = "ExecFormat"          // Exit, ImageArchitecture, HostArchitecture
-	CauseRestartAll          CauseKind = "RestartAll"          // ByContainer, Exit: of the container whose rule applied
+	CauseRestartAll          CauseKind = "RestartAll"          // ByContainer, Exit: of the container that triggered it; Retry, Retries
 	CauseStopRequested       CauseKind = "StopRequested"       // By, Grace
 	CauseStartRequested      CauseKind = "StartRequested"      // By; the pod was started again
 	CauseRestartRequested    CauseKind = "RestartRequested"    // By; a restart of the container or of the pod

@@ -151,6 +151,8 @@ volumes = [
 	{ name = "disk", emptyDir = {} },
 	{ name = "memory", emptyDir = { medium = "Memory", sizeLimit = "2Mi" } },
 	{ name = "limited", emptyDir = { sizeLimit = "64Ki" } },
+	{ name = "own", emptyDir = { mode = 0o750 } },
+	{ name = "sticky", emptyDir = { medium = "Memory", sizeLimit = "1Mi", mode = 0o1777 } },
 ]
 
 [[containers]]
@@ -160,9 +162,9 @@ command = ["sh", "-c", '''
 	ls /disk /memory | grep -v ':$'
 	grep -c ' /disk .* - tmpfs ' /proc/self/mountinfo; grep -c ' /memory .* - tmpfs ' /proc/self/mountinfo
 	df -k /memory | awk 'END { print $2 }'
-	stat -c %a /disk /memory
+	stat -c %a /disk /memory /own /sticky
 	echo kept > /disk/file; echo kept > /memory/file''']
-volumeMounts = { disk = "/disk", memory = "/memory" }
+volumeMounts = { disk = "/disk", memory = "/memory", own = "/own", sticky = "/sticky" }
 
 [[containers]]
 name = "reads"
@@ -177,13 +179,13 @@ command = ["sh", "-c", "head -c 200000 /dev/zero > /limited/file; sync; dd if=/d
 volumeMounts = { limited = "/limited", memory = "/memory" }
 `
 
-// TestFieldsEmptyDir tests emptyDir volumes on disk and in memory, with and without a size limit.
+// TestFieldsEmptyDir tests emptyDir volumes on disk and in memory, with and without a size limit and a mode.
 //
-// fields: volumes[].emptyDir.{medium,sizeLimit}
+// fields: volumes[].emptyDir.{medium,mode,sizeLimit}
 func TestFieldsEmptyDir(t *testing.T) {
 	m := newTestHost(t)
 	p := newPod(m, m.parse(emptyDirFile))
-	wantLines(t, p.run("writes"), "", "0", "1", "2048", "777", "777")
+	wantLines(t, p.run("writes"), "", "0", "1", "2048", "777", "777", "750", "1777")
 	wantLines(t, p.run("reads"), "kept", "kept")
 	wantLines(t, p.run("fills"), "No space left on device")
 	evicted, err := p.WaitSandbox(p.ctx(), uid, p.Pod, 1)
@@ -194,7 +196,7 @@ func TestFieldsEmptyDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = newPod(m, m.parse(emptyDirFile)) // a new pod with the same name has empty volumes
-	wantLines(t, p.run("writes"), "", "0", "1", "2048", "777", "777")
+	wantLines(t, p.run("writes"), "", "0", "1", "2048", "777", "777", "750", "1777")
 }
 
 const claimFile = `

@@ -1,8 +1,21 @@
 package spec
 
+import "reflect"
+
 // Retries reports whether all containers of the pod are started again after a failure, as a Job starts another pod.
 func (p *Pod) Retries() bool {
 	return p.RestartPolicy == RestartNever && p.BackoffLimit != nil && *p.BackoffLimit > 0
+}
+
+// RetriedFor reports whether a failure of a container starts all containers of the pod again because of backoffLimit, not because of a rule
+// of its file. c may be nil.
+func (p *Pod) RetriedFor(c *Container) bool {
+	return p.Retries() && c != nil && c.RestartPolicy == RestartNever && reflect.DeepEqual(c.RestartPolicyRules, retryRules())
+}
+
+// retryRules are the rules of a container that has none of its own, in a pod that is retried.
+func retryRules() []RestartRule {
+	return []RestartRule{{Action: "RestartAllContainers", ExitCodes: &ExitCodes{Operator: "NotIn", Values: []int32{0}}}}
 }
 
 // job adds the rule by which a pod that is retried restarts all containers, to those that have no policy of their own.
@@ -13,9 +26,7 @@ func (d *defaulter) job() {
 	for c := range d.pod.EveryContainer() {
 		if c.RestartPolicy == "" {
 			c.RestartPolicy = RestartNever
-			c.RestartPolicyRules = []RestartRule{{
-				Action: "RestartAllContainers", ExitCodes: &ExitCodes{Operator: "NotIn", Values: []int32{0}},
-			}}
+			c.RestartPolicyRules = retryRules()
 		}
 	}
 }

@@ -82,11 +82,8 @@ var omitted = map[reflect.Type]map[string]refusal{
 	reflect.TypeFor[DownwardAPIVolume](): {"defaultUser": rootOwns},
 	reflect.TypeFor[KeyToPath]():         {"user": rootOwns},
 	reflect.TypeFor[DownwardFile]():      {"user": rootOwns},
-	reflect.TypeFor[EmptyDirVolume](): {
-		"mode": {"the directory has the mode 0777", "change the mode in an entry of initContainers"},
-	},
-	reflect.TypeFor[HTTPGetAction](): {"protocol": {"requests without TLS use HTTP/1.1", "set scheme to HTTPS, or probe with exec"}},
-	reflect.TypeFor[GRPCAction]():    {"mode": {"the connection has no TLS", "probe with exec, or on a port without TLS"}},
+	reflect.TypeFor[HTTPGetAction]():     {"protocol": {"requests without TLS use HTTP/1.1", "set scheme to HTTPS, or probe with exec"}},
+	reflect.TypeFor[GRPCAction]():        {"mode": {"the connection has no TLS", "probe with exec, or on a port without TLS"}},
 	reflect.TypeFor[Projection](): {
 		"clusterTrustBundle":  {"there is no API server that has trust bundles", "set configMap with the certificates"},
 		"podCertificate":      {"there is no signer for certificates of pods", "set secret with a certificate"},

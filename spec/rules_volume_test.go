@@ -12,6 +12,8 @@ func TestVolumeRules(t *testing.T) {
 	checkRules(t, []rule{
 		{volume("emptyDir = {}\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "volumes[1].name", "Duplicate value"},
 		{volume(`emptyDir.medium = "memory"`), "volumes[0].emptyDir.medium", "Unsupported value"},
+		{volume(`emptyDir.mode = 0o2777`), "volumes[0].emptyDir.mode", "between 0 and 0o1777"},
+		{volume(`emptyDir.mode = -1`), "volumes[0].emptyDir.mode", "between 0 and 0o1777"},
 		{volume(`emptyDir.medium = "HugePages-2Mi"`), "volumes[0].emptyDir.medium", "huge pages"},
 		{volume(`hostPath = {}`), "volumes[0].hostPath.path", "Required value"},
 		{volume(`hostPath.path = "/srv/../etc"`), "volumes[0].hostPath.path", "'..'"},

@@ -61,6 +61,8 @@ type EmptyDirVolume struct {
 	// Maximum size; the pod is evicted if a volume on the disk exceeds it. Each file, directory and link counts as at least 4Ki. Default:
 	// no limit.
 	SizeLimit *Quantity `json:"sizeLimit,omitempty"`
+	// Mode of the directory, 0 to 0o1777. With `fsGroup` the group can read and write it, and files in it have the group. Default: 0o777.
+	Mode *int32 `json:"mode,omitempty"`
 }
 
 // HostPathVolume is a file or directory of the host.

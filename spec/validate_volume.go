@@ -26,6 +26,7 @@ func (v *validator) volumeSource(vol *Volume) {
 		} else if s.Medium != "" && s.Medium != "Memory" {
 			v.unsupportedValue(&s.Medium, s.Medium, []string{"", "Memory"})
 		}
+		v.modeUpTo(s.Mode, 0o1777)
 	}
 	if s := vol.HostPath; s != nil {
 		v.hostPath(s)
@@ -129,13 +130,15 @@ func (v *validator) file(field *string, paths unique) {
 	}
 }
 
-func (v *validator) mode(m *int32) {
-	if m != nil && (*m < 0 || *m > 0o777) {
+func (v *validator) mode(m *int32) { v.modeUpTo(m, 0o777) }
+
+func (v *validator) modeUpTo(m *int32, limit int32) {
+	if m != nil && (*m < 0 || *m > limit) {
 		hint := "write octal numbers with 0o, such as 0o644"
 		if v.format == formatJSON {
 			hint = "write octal numbers in decimal, such as 420 for 0o644"
 		}
-		v.badHint(m, hint, "must be a number between 0 and 0o777 (octal), both inclusive")
+		v.badHint(m, hint, "must be a number between 0 and 0o%o (octal), both inclusive", limit)
 	}
 }
 

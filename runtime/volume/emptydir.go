@@ -30,7 +30,7 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 		if _, err := createDir(dir, p.fsGroup()); err != nil {
 			return err
 		}
-		return followGroup(ctx, dir, p)
+		return follow(ctx, dir, p, v)
 	}
 	size := s.memorySize(p.Spec, v.EmptyDir)
 	files := max(size/fileBytes, minInodes)
@@ -46,7 +46,48 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 	if err := resizeTmpfs(dir, size, files); err != nil {
 		return err
 	}
-	return followGroup(ctx, dir, p)
+	return follow(ctx, dir, p, v)
+}
+
+// follow changes the group and the mode of an emptyDir to those of the definition.
+func follow(ctx context.Context, dir string, p Pod, v *spec.Volume) error {
+	if err := followGroup(ctx, dir, p); err != nil {
+		return err
+	}
+	return followMode(dir, p, v)
+}
+
+// followMode changes the mode of an emptyDir if that of the definition has changed since the last call, or the directory is new and its
+// mode is not the default. Otherwise changes by containers stay. An fsGroup adds its rights (SetVolumeOwnership of the kubelet).
+func followMode(dir string, p Pod, v *spec.Volume) error {
+	wanted, note := openMode.Perm(), modeNote(dir)
+	if m := v.EmptyDir.Mode; m != nil {
+		wanted = fs.FileMode(*m)
+	}
+	text := strconv.FormatUint(uint64(wanted), 8)
+	known, err := os.ReadFile(note)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if string(known) == text || err != nil && wanted == openMode {
+		return nil
+	}
+	mode := wanted.Perm()
+	if wanted&unix.S_ISVTX != 0 {
+		mode |= fs.ModeSticky
+	}
+	if p.fsGroup() != nil {
+		mode |= 0o770 | fs.ModeSetgid
+	}
+	if err := os.Chmod(dir, mode); err != nil {
+		return err
+	}
+	return os.WriteFile(note, []byte(text), 0o600)
+}
+
+// modeNote is the file that notes the mode of an emptyDir.
+func modeNote(dir string) string {
+	return filepath.Join(filepath.Dir(dir), ".mode-"+filepath.Base(dir))
 }
 
 // followGroup changes the group of an emptyDir if the fsGroup of the pod has changed since the last call. Otherwise changes by containers

@@ -101,3 +101,45 @@ func TestCreateDir(t *testing.T) {
 	_, err = createDir(filepath.Join(t.TempDir(), "no", "parent"), nil)
 	filetest.WantError(t, err, "no such file")
 }
+
+// TestFollowMode: the directory has the mode of the definition once, and again when that changes. An fsGroup adds its rights.
+func TestFollowMode(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "v")
+	if _, err := createDir(dir, nil); err != nil {
+		t.Fatal(err)
+	}
+	mode := func(m int32) *int32 { return &m }
+	own := int64(os.Getgid())
+	for _, step := range []struct {
+		name  string
+		mode  *int32
+		group *int64
+		by    os.FileMode // the mode that a container sets before; 0: none
+		want  os.FileMode
+	}{
+		{"default", nil, nil, 0, 0o777},
+		{"mode of a container with the default", nil, nil, 0o711, 0o711},
+		{"mode", mode(0o750), nil, 0, 0o750},
+		{"mode of a container", mode(0o750), nil, 0o700, 0o700},
+		{"other mode", mode(0o1777), nil, 0, 0o777 | os.ModeSticky},
+		{"mode without rights, with fsGroup", mode(0o1705), &own, 0, 0o775 | os.ModeSticky | os.ModeSetgid},
+		{"no mode, as before", nil, nil, 0, 0o777},
+	} {
+		if step.by != 0 {
+			if err := os.Chmod(dir, step.by); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pod := &spec.Pod{SecurityContext: &spec.PodSecurityContext{FSGroup: step.group}}
+		if err := followMode(dir, Pod{Spec: pod}, &spec.Volume{EmptyDir: &spec.EmptyDirVolume{Mode: step.mode}}); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode() &^ os.ModeDir; got != step.want {
+			t.Errorf("%s: mode %v, want %v", step.name, got, step.want)
+		}
+	}
+}

@@ -272,8 +272,10 @@ func TestKeys(t *testing.T) {
 		{"Timezone=local", `hostPath.path = "/etc/localtime"`, ""},
 		{"Timezone=Europe/Rome", `hostPath.path = "/usr/share/zoneinfo/Europe/Rome"`, ""},
 		{"Timezone=../../etc/shadow", "", `must be a time zone`},
-		{"Tmpfs=/work:size=1g,mode=1777", `(?s)mountPath = "/work".*sizeLimit = "1Gi"`, ""},
-		{"Tmpfs=/work:mode=0700", `image`, `ignored: the directory has the mode 0777`},
+		{"Tmpfs=/work:size=1g,mode=1777", `(?s)mountPath = "/work".*sizeLimit = "1Gi", mode = 0o1777`, ""},
+		{"Tmpfs=/work:mode=0700", `(?s)mountPath = "/work".*mode = 0o700`, ""},
+		{"Tmpfs=/work:mode=2777", "", `the mode "2777" is not read: it must be an octal number of at most 1777`},
+		{"Mount=type=bind,source=/srv,target=/srv,mode=0700", "", `mode=0700`},
 		{"Tmpfs=work", "", `must be an absolute path`},
 		{"VolatileTmp=true", `mountPath = "/tmp"`, ""},
 		{

@@ -214,9 +214,7 @@ func (c *converter) mountOptions(e entry, options []string, at *spec.VolumeMount
 			}
 			v.EmptyDir.SizeLimit = &q
 		case "mode", "tmpfs-mode":
-			if value != "1777" && value != "0777" && value != "777" && value != "01777" {
-				c.ignore(e, "the directory has the mode 0777", "")
-			}
+			c.tmpfsMode(e, value, v)
 		case "subpath":
 			at.SubPath = strings.Trim(value, "/")
 		case "noexec", "nosuid", "nodev":
@@ -227,6 +225,19 @@ func (c *converter) mountOptions(e entry, options []string, at *spec.VolumeMount
 		default:
 			c.lose(e, optionNotHere+": "+clip(o), "")
 		}
+	}
+}
+
+// tmpfsMode sets the mode of a tmpfs.
+func (c *converter) tmpfsMode(e entry, value string, v *spec.Volume) {
+	mode, err := strconv.ParseUint(value, 8, 31)
+	switch {
+	case v.EmptyDir == nil:
+		c.lose(e, optionNotHere+": mode="+clip(value), "")
+	case err != nil || mode > 0o1777:
+		c.lose(e, "the mode "+strconv.Quote(clip(value))+" is not read: it must be an octal number of at most 1777", "")
+	case mode != 0o777:
+		v.EmptyDir.Mode = new(int32(mode))
 	}
 }
 

@@ -110,9 +110,7 @@ func (e Emission) Action(a lifecycle.Action) {
 			e.killed(a.Ref)
 		}
 	case lifecycle.StartRound:
-		e.emitBecause(e.causes.ofContainer(a.By.Container), api.EventPodRestarting, "", event.Fields{
-			"container": a.By.Container, "code": strconv.Itoa(e.newest(a.By.Container).Exit.Code),
-		})
+		e.restarting(a.By.Container)
 	case lifecycle.Escalate:
 		e.escalated(a)
 	case lifecycle.RebootHost:
@@ -129,6 +127,24 @@ func (e Emission) Action(a lifecycle.Action) {
 		}
 		e.Emit(kind, "", nil)
 	}
+}
+
+// restarting emits that the exit of a container restarts all containers: by a rule of the container, or because the pod is retried. What
+// lost the sandbox of a container that did not fail has an event of its own.
+func (e Emission) restarting(container string) {
+	f := event.Fields{"container": container, "code": strconv.Itoa(e.newest(container).Exit.Code)}
+	switch retry := lifecycle.Retry(e.pod, e.facts, container); {
+	case retry > 0:
+		f["retry"], f["limit"] = strconv.Itoa(retry), strconv.Itoa(int(*e.pod.BackoffLimit))
+		f["trigger"] = "retry " + f["retry"] + " of " + f["limit"] + " after container " + container + " failed"
+	case !e.pod.RetriedFor(e.pod.Container(container)):
+		f["trigger"] = "triggered by a restart policy rule of container " + container
+	case e.facts.SandboxReady() == 0:
+		return
+	default:
+		f["trigger"] = "container " + container + " was lost"
+	}
+	e.emitBecause(e.causes.ofContainer(container), api.EventPodRestarting, "", f)
 }
 
 // escalated emits that a step is taken because the pod stays unready.

@@ -40,6 +40,8 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *api.C
 		if err == nil {
 			c.Exit = &api.ContainerExit{Code: code, Signal: signalOf(code)}
 		}
+		c.Retry, _ = strconv.Atoi(e.Fields["retry"])
+		c.Retries, _ = strconv.Atoi(e.Fields["limit"])
 	case api.EventPodStopping:
 		c.By, c.Grace = e.Fields["by"], e.Fields["grace"]
 	case api.EventPodStartRequested, api.EventPodRestartRequested, api.EventRestartRequested, api.EventPodEscalated:

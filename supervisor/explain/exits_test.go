@@ -24,6 +24,15 @@ func TestExits(t *testing.T) {
 		Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}},
 	}}
 	all.Containers = append(all.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
+	job := pod("sleep 5; exit 42")
+	limit := int32(2)
+	job.RestartPolicy, job.BackoffLimit = spec.RestartNever, &limit
+	job.Containers = append(job.Containers, spec.Container{Name: "done", Image: "i:1", Command: []string{"sh", "-c", "sleep 1"}})
+	for i := range job.Containers {
+		job.Containers[i].RestartPolicy, job.Containers[i].RestartPolicyRules = spec.RestartNever, []spec.RestartRule{{
+			Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "NotIn", Values: []int32{0}},
+		}}
+	}
 	again := staged("sleep 5; exit 42")
 	again.InitContainers[1].RestartPolicy, again.InitContainers[1].RestartPolicyRules = spec.RestartNever,
 		all.Containers[0].RestartPolicyRules
@@ -132,6 +141,13 @@ func TestExits(t *testing.T) {
 				w.t.Fatal(err)
 			}
 			w.sleep(4 * time.Second) // and again
+		}},
+		{"retries", job, func(w *world) { w.add(); w.sleep(18 * time.Second) }},
+		{"retry-in-back-off", job, func(w *world) { w.add(); w.sleep(28 * time.Second) }},
+		{"retry-after-power-loss", job, func(w *world) {
+			w.add()
+			w.sleep(9 * time.Second)
+			w.losePower("2")
 		}},
 		{"restart-all-containers", all, func(w *world) { w.add(); w.sleep(9 * time.Second) }},
 		{"host-reboot", pod(forever), (*world).reboot},

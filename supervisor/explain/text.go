@@ -382,6 +382,9 @@ func restartAll(c *api.Cause) string {
 	if c.Exit != nil {
 		text += " with " + code(c.Exit, " (", ")")
 	}
+	if c.Retry > 0 {
+		return fmt.Sprintf("%s, retry %d of %d", text, c.Retry, c.Retries)
+	}
 	return text + ", triggering its RestartAllContainers rule"
 }
 

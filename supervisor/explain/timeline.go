@@ -322,13 +322,16 @@ func (b *builder) run(name string, p *period) run {
 			r.Cause = b.causeOf(e, name, p.started)
 		case completed > 0 && r.Restarted && all && e.Cause != completed:
 			r.Cause, completed = b.causeOf(e, name, p.started), 0
-		case e.Kind == api.EventPodRestarting && r.Cause != nil && r.Cause.Kind == api.CauseRestartAll: // it names the container
+		case e.Kind == api.EventPodRestarting && r.Cause != nil && r.Cause.Kind == api.CauseRestartAll, // it names the container
+			e.Fields["retry"] != "" && r.Cause != nil && booted[r.Cause.Kind]: // the container had completed before
 			r.Cause = b.causeOf(e, name, p.started)
 		}
 	}
 	b.addRestarts(&r, name, p)
 	return r
 }
+
+var booted = map[api.CauseKind]bool{api.CauseHostRebooted: true, api.CauseUncleanShutdown: true}
 
 // killedWith reports whether a cause is an exit by SIGKILL that came with the loss of the sandbox at a time. The events of a shim that
 // died arrive in any order.

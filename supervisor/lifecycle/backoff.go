@@ -64,10 +64,11 @@ func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at In
 	switch {
 	case a.N() == 0 || f.superseded(a):
 		return Instant{}, 0
-	case f.triggersRestartAll(c, a):
+	case f.triggersRestartAll(pod, c, a):
 		return retryDue(pod, f, a), 0
-	case a.Round != f.Round && (isInit(pod, c) || !a.CreateFailed.IsZero()):
-		// A new round runs its init containers again. A failed creation in an earlier round concerned a sandbox that no longer exists.
+	case a.Round != f.Round && (isInit(pod, c) && (c.IsSidecar() || !a.countsAsFailed()) || !a.CreateFailed.IsZero()):
+		// A new round runs its init containers again, one that has failed after its back-off. A failed creation in an earlier round
+		// concerned a sandbox that no longer exists.
 		return Instant{}, 0
 	case !a.CreateFailed.IsZero():
 		return a.CreateFailed.Add(retryDelay), 0
@@ -79,9 +80,10 @@ func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at In
 	return a.Exited.Add(b.delay(h.Backoff.Level)), b.next(h.Backoff.Level)
 }
 
-// retryDue returns when all containers may be restarted for the exit of a run: at once, or after the back-off of a pod that is retried.
+// retryDue returns when all containers may be restarted for the exit of a run: at once, or after the back-off of a pod that is retried. A
+// run that was lost with the host or with its sandbox has not failed, and delays nothing.
 func retryDue(pod *spec.Pod, f *Facts, a *Attempt) Instant {
-	if !pod.Retries() {
+	if !pod.Retries() || !f.Sandbox.ready() && !a.countsAsFailed() {
 		return Instant{}
 	}
 	return a.Exited.Add(jobBackoff.delay(failures(pod, f)))

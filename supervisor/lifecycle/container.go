@@ -12,7 +12,8 @@ type Container struct {
 	Previous Attempt `json:"previous,omitzero"` // the run before the newest: status.lastState
 	Pull     Pull    `json:"pull,omitzero"`
 	Backoff  Backoff `json:"backoff,omitzero"`
-	// Failures is the number of runs that have failed since the pod was last started by a request, see [spec.Pod.BackoffLimit].
+	// Failures is the number of runs that have failed since the pod was last started by a request of a person or by a change of its
+	// definition, see [spec.Pod.BackoffLimit].
 	Failures int `json:"failures,omitempty"`
 	// OOMKills is the number of runs since then that exited with 0 although a process was OOM-killed. Those of an init container have
 	// failed.
@@ -30,7 +31,7 @@ func (c *Container) fold(a Attempt, change func(*Attempt)) Attempt {
 	case before || !a.terminated():
 	case a.failed():
 		c.Failures++
-	case a.StopReason == "" && a.Exit.Code == 0 && a.Exit.Reason == ReasonOOMKilled:
+	case a.oomKilled():
 		c.OOMKills++
 	}
 	return a
@@ -138,6 +139,14 @@ func (a *Attempt) failed() bool {
 	}
 	return a.StopReason == ReasonLivenessProbe || a.StopReason == ReasonStartupProbe || a.StopReason == ReasonFailedPostStartHook
 }
+
+// oomKilled reports whether the run has exited with 0 although a process was OOM-killed.
+func (a *Attempt) oomKilled() bool {
+	return a.StopReason == "" && a.Exit.Code == 0 && a.Exit.Reason == ReasonOOMKilled
+}
+
+// countsAsFailed reports whether a run of an init container has failed. An OOM kill is a failure of it, whatever the exit code.
+func (a *Attempt) countsAsFailed() bool { return a.failed() || a.oomKilled() }
 
 // up reports whether the process is running and its postStart hook has succeeded. Before that, the container counts as being
 // created (contract 6).

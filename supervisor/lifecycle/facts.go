@@ -193,6 +193,10 @@ type Restart struct {
 // pending reports whether a restart was requested and the containers are still being stopped.
 func (r *Restart) pending() bool { return !r.Requested.IsZero() }
 
+// afterShutdown reports whether the pod starts again because the host, or the daemon that was shut down, has started. What has failed
+// before the shutdown still counts.
+func (r *Restart) afterShutdown() bool { return r.By == ByStart || r.By == ByDaemonStart }
+
 // activeSince returns the instant from which activeDeadlineSeconds counts.
 func (f *Facts) activeSince() Instant {
 	if f.AgainAt.IsZero() {

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -105,4 +106,20 @@ func TestDecideBackoffLimit(t *testing.T) {
 			want: do{lifecycle.StartSandbox{Sandbox: 2, Round: 3}}, now: 10,
 		},
 	}.check(t)
+}
+
+// TestBackoffLimitAfterShutdown: failures before the shutdown of the host or of the daemon count after it.
+func TestBackoffLimitAfterShutdown(t *testing.T) {
+	for _, by := range []string{lifecycle.ByShutdown, lifecycle.ByDaemonStop} {
+		down := happened(func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.HostShutdown{Grace: time.Second, By: by, At: t}
+		})
+		start := happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.ShutdownEnded{Restart: true, At: t} })
+		f := fold(history{
+			up(), running("app", 1), exited("app", 1, 1), down, removeSandbox(1), sandboxRemoved(1), start, lifecycle.StartAgain{Round: 2},
+		})
+		if n := f.Containers["app"].Failures; n != 1 {
+			t.Errorf("failures after %s: %d, want 1", by, n)
+		}
+	}
 }

@@ -192,7 +192,7 @@ func restartAllTrigger(pod *spec.Pod, f *Facts) Ref {
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
 			a := f.Containers[list[i].Name].Newest
-			if f.triggersRestartAll(&list[i], &a) && (!by.terminated() || a.Exited.Before(by.Exited)) {
+			if f.triggersRestartAll(pod, &list[i], &a) && (!by.terminated() || a.Exited.Before(by.Exited)) {
 				by = a
 			}
 		}
@@ -203,10 +203,26 @@ func restartAllTrigger(pod *spec.Pod, f *Facts) Ref {
 	return by.Ref
 }
 
-// triggersRestartAll reports whether the exit of a run triggers a restart of all containers of its round. It does not if the
-// sandbox was lost, because that opens a new round anyway.
-func (f *Facts) triggersRestartAll(c *spec.Container, a *Attempt) bool {
-	return f.Sandbox.ready() && a.Round == f.Round && a.terminated() && ruleAction(c, a.Exit) == actionRestartAll && !f.superseded(a)
+// triggersRestartAll reports whether the exit of a run triggers a restart of all containers of its round. If the sandbox was lost, which
+// opens a new round anyway, only a pod that is retried restarts containers that have completed, and has a back-off.
+func (f *Facts) triggersRestartAll(pod *spec.Pod, c *spec.Container, a *Attempt) bool {
+	if !a.terminated() || a.Round != f.Round || f.superseded(a) {
+		return false
+	}
+	if pod.RetriedFor(c) {
+		return ruleAction(c, a.Exit) == actionRestartAll || isInit(pod, c) && !c.IsSidecar() && initFailed(a.Exit)
+	}
+	return f.Sandbox.ready() && ruleAction(c, a.Exit) == actionRestartAll
+}
+
+// Retry returns the number of the retry that the exit of the newest run of a container leads to, from 1, in a pod that is retried because
+// of its backoffLimit. It is 0 if a rule of the file restarts all containers, and if the run has not failed: it was lost, or was stopped.
+func Retry(pod *spec.Pod, f Facts, container string) int {
+	a := f.Containers[container].Newest
+	if c := pod.Container(container); c == nil || !pod.RetriedFor(c) || !a.countsAsFailed() {
+		return 0
+	}
+	return failures(pod, &f)
 }
 
 // hasRestartAllRule reports whether a container of the pod has a RestartAllContainers rule.

@@ -23,17 +23,21 @@ func (e RestartRequested) apply(f *Facts) {
 }
 
 // StartAgain opens a round after everything of the pod has stopped for a [RestartRequested]. Every container runs again, init
-// containers too, and no delay of an earlier failure applies. Restart counts continue. See [RecordOnly].
+// containers too, and no delay of an earlier failure applies. Restart counts continue; failures count from 0, except after the shutdown
+// of the host. See [RecordOnly].
 type StartAgain struct{ Round int }
 
 func (a StartAgain) issued(f *Facts, at Instant) {
+	counts := f.Restart.afterShutdown()
 	f.Round, f.Again, f.AgainAt, f.Restart = a.Round, a.Round, at, Restart{}
 	f.Sandbox.Failures, f.Wait = 0, Wait{N: f.Wait.N} // the conditions are checked again
 	f.Trial.startAgain()
 	for name, c := range f.Containers {
 		if !f.ephemeral(name) {
 			c.resetDelays()
-			c.Failures, c.OOMKills = 0, 0
+			if !counts {
+				c.Failures, c.OOMKills = 0, 0
+			}
 			f.Containers[name] = c
 		}
 	}

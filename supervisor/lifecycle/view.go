@@ -66,13 +66,14 @@ func (v *view) allStopped() bool {
 }
 
 // records returns the newest run that has a record, and the run before it. In a new round, the only information left of the init
-// containers of an earlier round is the number of their restarts.
+// containers of an earlier round is the number of their restarts, except for one that has failed and is not started again yet.
 func (v *view) records(h *Container, r role) (newest, before *Attempt) {
 	newest, before = &h.Newest, &h.Previous
 	if !newest.ran() {
 		newest, before = before, &v.none
 	}
-	if (r == roleInit || r == roleSidecar) && !v.ended && newest.Round != v.facts.Round && !v.facts.wasReset(newest) {
+	earlier := newest.Round != v.facts.Round && !v.facts.wasReset(newest)
+	if earlier && !v.ended && (r == roleSidecar || r == roleInit && !h.Newest.countsAsFailed()) {
 		newest, before = &Attempt{Restarts: newest.Restarts}, &v.none
 	}
 	return newest, before
@@ -565,10 +566,15 @@ func (v *view) restartingCondition(s *Status) Condition {
 		return condition(AllContainersRestarting, false, ReasonPodCompleted, "")
 	case s.Phase == PhaseFailed:
 		return condition(AllContainersRestarting, false, ReasonPodFailed, "")
-	case v.facts.Stop.Requested.IsZero() && restartAllTrigger(v.pod, v.facts) != (Ref{}):
-		return condition(AllContainersRestarting, true, ReasonAllContainersRestarting, "container exited with restart policy rule")
 	}
-	return condition(AllContainersRestarting, false, "", "")
+	by := restartAllTrigger(v.pod, v.facts)
+	switch {
+	case by == (Ref{}) || !v.facts.Stop.Requested.IsZero():
+		return condition(AllContainersRestarting, false, "", "")
+	case Retry(v.pod, *v.facts, by.Container) > 0:
+		return condition(AllContainersRestarting, true, ReasonAllContainersRestarting, "container failed, the pod is retried")
+	}
+	return condition(AllContainersRestarting, true, ReasonAllContainersRestarting, "container exited with restart policy rule")
 }
 
 // waitedCondition is true when everything that the pod waits for before it starts was met.

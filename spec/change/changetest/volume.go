@@ -60,6 +60,7 @@ func volumeTemplates() []template {
 	}
 	add("name", "", `"a"`, `"b"`).tables = "[[volumes]]\nname = %s\n"
 	add("emptyDir.medium", "emptyDir.medium = %s", `""`, `"Memory"`)
+	add("emptyDir.mode", "emptyDir.mode = %s", "0o755", "0o700")
 	add("emptyDir.sizeLimit", "emptyDir.sizeLimit = %s", `"1Mi"`, `"2Mi"`)
 	add("hostPath.path", "hostPath.path = %s", `"/etc"`, `"/usr"`)
 	add("hostPath.type", `hostPath = { path = "/usr", type = %s }`, `""`, `"Directory"`)

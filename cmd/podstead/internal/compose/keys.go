@@ -272,7 +272,7 @@ var Keys = []Key{
 	{Path: "services.stop_signal", Verdict: Taken, Note: "`lifecycle.stopSignal`"},
 	{Path: "services.storage_opt", Verdict: Lost, Note: "the root file system has no size", Hint: "set ephemeral-storage in the pod file"},
 	{Path: "services.sysctls", Verdict: Taken, Note: "`securityContext.sysctls` of the pod"},
-	{Path: "services.tmpfs", Verdict: Taken, Note: "an `emptyDir` in memory; other options than `size` are dropped"},
+	{Path: "services.tmpfs", Verdict: Taken, Note: "an `emptyDir` in memory; other options than `size` and `mode` are dropped"},
 	{Path: "services.tty", Verdict: Taken, Note: "`tty`"},
 	{Path: "services.ulimits", Verdict: Taken, Note: "`ulimits`", Whole: true},
 	{Path: "services.umask", Verdict: Lost, Note: "the umask of containers is 0022", Hint: "set it in the command"},

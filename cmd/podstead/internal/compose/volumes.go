@@ -197,18 +197,22 @@ func (c *converter) named(at []string, key string) spec.Volume {
 // tmpfs mounts PATH[:OPTIONS].
 func (c *converter) tmpfs(w *pod, at []string, text string, container *spec.Container) {
 	target, options, _ := strings.Cut(text, ":")
-	var size *resource.Quantity
+	volume := memory(nil)
 	for option := range strings.SplitSeq(options, ",") {
 		value, isSize := strings.CutPrefix(option, "size=")
+		octal, isMode := strings.CutPrefix(option, "mode=")
+		mode, err := strconv.ParseUint(octal, 8, 31)
 		switch n := parseBytes(value); {
 		case option == "" || option == "rw":
 		case isSize && n != nil:
-			size = n
+			volume.EmptyDir.SizeLimit = n
+		case isMode && err == nil && mode <= 0o1777:
+			volume.EmptyDir.Mode = new(int32(mode))
 		default:
 			c.drop(at, fmt.Sprintf("the option %s of tmpfs", quote(option)))
 		}
 	}
-	w.mountNew(container, spec.VolumeMount{Name: path.Base(target), MountPath: target}, memory(size))
+	w.mountNew(container, spec.VolumeMount{Name: path.Base(target), MountPath: target}, volume)
 }
 
 // objectName returns the name of an inline secret or config map. Names that have only other characters, such as a_b and a-b, get a number.
