@@ -34,12 +34,13 @@ func (r *Runtime) WatchDevices(
 		return err
 	}
 	c := o.Definition
-	gone := make([]bool, len(c.Devices))
+	gone, found := make([]bool, len(c.Devices)), false
 	for {
 		var changes []lifecycle.DeviceChange
 		r.mu.Lock()
 		changed := r.changed
-		if o.Missing && r.missing(c) == nil {
+		if o.Missing && !found && r.missing(c) == nil {
+			found = true
 			changes = append(changes, lifecycle.DeviceChange{Device: &c.Devices[0]})
 		}
 		for i := range c.Devices {
@@ -51,9 +52,6 @@ func (r *Runtime) WatchDevices(
 		r.mu.Unlock()
 		for _, change := range changes {
 			report(change)
-		}
-		if o.Missing && len(changes) > 0 {
-			return nil
 		}
 		select {
 		case <-changed:

@@ -42,7 +42,7 @@ func seed(f *testing.F) {
 
 // input returns random bytes for a life of a pod.
 func input(n int) []byte {
-	r := rand.New(rand.NewPCG(uint64(n), 3))
+	r := rand.New(rand.NewPCG(uint64(n), 5))
 	data := make([]byte, 1<<15)
 	for i := range data {
 		data[i] = byte(r.IntN(256))
@@ -168,7 +168,6 @@ func drawPod(t *rapid.T) *spec.Pod {
 			drawExtras(t, &c)
 		}
 		drawRules(t, &c)
-		drawDevices(t, &c)
 		pod.InitContainers = append(pod.InitContainers, c)
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "apps") {
@@ -179,7 +178,9 @@ func drawPod(t *rapid.T) *spec.Pod {
 		}).Draw(t,
 			"own policy")
 		drawRules(t, &pod.Containers[i])
-		drawDevices(t, &pod.Containers[i])
+	}
+	for c := range pod.EveryContainer() {
+		drawDevices(t, c)
 	}
 	if rapid.Bool().Draw(t, "waitFor") {
 		pod.WaitFor = waitConditions[:rapid.IntRange(1, len(waitConditions)).Draw(t, "conditions")]
