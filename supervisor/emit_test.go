@@ -178,7 +178,8 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			emitted{api.EventPodWaiting, api.EventConditionMet},
 		},
 		{
-			"device unplugged and plugged in", with(func(_ *spec.Pod, c *spec.Container) { c.Devices = []spec.Device{{Path: "/dev/a"}} }), nil,
+			"device unplugged and plugged in",
+			with(func(_ *spec.Pod, c *spec.Container) { c.Devices = []spec.Device{{Path: "/dev/a"}} }), nil,
 			func(w *troubled) {
 				w.engine.SetDevice("/dev/a", false)
 				time.Sleep(time.Minute)

@@ -83,7 +83,8 @@ func (a *Attempt) createDue() Instant {
 func (p *plan) watchDevices(c *spec.Container, h *Container) {
 	a := &h.Newest
 	c = p.facts.definition(c, a)
-	if len(c.Devices) == 0 || a.Started.IsZero() && !a.misses() || p.facts.superseded(a) || a.DeviceRemoved != "" || !a.DeviceAdded.IsZero() {
+	had := !a.Started.IsZero() && a.DeviceRemoved == ""
+	if len(c.Devices) == 0 || !had && !a.misses() || !a.DeviceAdded.IsZero() || p.facts.superseded(a) {
 		return
 	}
 	p.decision.Devices = append(p.decision.Devices, DeviceOrder{Ref: a.Ref, Definition: c, Missing: a.misses()})

@@ -31,7 +31,9 @@ func missing(name string, n, restarts int) history {
 func TestDecideDevices(t *testing.T) {
 	pod, failing := podOf(never, "app"), podOf(always, "app")
 	stopping := lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonDeviceRemoved}
-	stopped := history{up(), running("app", 1), tick(100), unplugged("app", 1, true), stopping, sent("app", 1, false), exited("app", 1, 143)}
+	stopped := history{
+		up(), running("app", 1), tick(100), unplugged("app", 1, true), stopping, sent("app", 1, false), exited("app", 1, 143),
+	}
 	decisions{
 		{
 			name: "a container is stopped within its grace period", pod: pod,
