@@ -99,7 +99,7 @@ func TestDeviceUnplugged(t *testing.T) {
 		t.Errorf("podstead why does not name the device:\n%s", out)
 	}
 	events := f.MustRun("events", "one")
-	if strings.Contains(events, "BackOff") || !strings.Contains(events, "DeviceRemoved") || !strings.Contains(events, "DeviceAdded") {
+	if strings.Contains(events, "Back-off") || strings.Count(events, "was unplugged") != 20 || strings.Count(events, "is plugged in") != 21 {
 		t.Errorf("events:\n%s", events)
 	}
 	f.MustRun("delete", "--all", "--force")
