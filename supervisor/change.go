@@ -334,7 +334,7 @@ func (l *loop) redefine(pod *spec.Pod, staged Staged, owner state.Owner, now lif
 // shadowed emits which of the staged images that containers use from now on differ from other images of their names.
 func (l *loop) shadowed(staged Staged, used map[string]lifecycle.Image, now lifecycle.Instant) {
 	for _, name := range slices.Sorted(maps.Keys(used)) {
-		l.events.At(l.facts, now).Shadowed(name, staged.Shadows[name])
+		l.events.At(&l.facts, now).Shadowed(name, staged.Shadows[name])
 	}
 }
 

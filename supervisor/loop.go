@@ -175,7 +175,7 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 	case effectDone:
 		l.effectDone(ctx, m, now)
 	case pullProgress:
-		l.recordPull(m, l.events.At(l.facts, now))
+		l.recordPull(m, l.events.At(&l.facts, now))
 	case stageProgress:
 	case containerExited:
 		l.engineAnswered(now)
@@ -311,7 +311,7 @@ func (l *loop) awaited(a lifecycle.Action) *state.Write {
 // issue folds that an action is issued, and emits its event.
 func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
 	before := l.facts.Escalation.Step
-	l.events.At(l.facts, now).Action(a)
+	l.events.At(&l.facts, now).Action(a)
 	l.facts = l.facts.Apply(lifecycle.Issued{Action: a, At: now})
 	switch a.(type) {
 	case lifecycle.CountUnready, lifecycle.PauseUnready, lifecycle.EndEscalation:
@@ -331,7 +331,7 @@ func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
 func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	before := l.facts
 	l.facts = l.facts.Apply(e)
-	l.events.At(l.facts, now).Folded(before, e)
+	l.events.At(&l.facts, now).Folded(&before, e)
 	if len(l.facts.Ephemeral) < len(before.Ephemeral) {
 		l.updateFullPod()
 	}
@@ -351,7 +351,7 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 
 // emit emits an event that neither an action nor a lifecycle event leads to.
 func (l *loop) emit(now lifecycle.Instant, kind api.EventKind, container string, f event.Fields) {
-	l.events.At(l.facts, now).Emit(kind, container, f)
+	l.events.At(&l.facts, now).Emit(kind, container, f)
 }
 
 // save schedules the checkpoint and the state file if they are due. It returns the write of the state file; nil: there is none.
@@ -405,7 +405,7 @@ func (l *loop) publish(now lifecycle.Instant) {
 	before := l.status.Phase
 	l.status = l.statusOf(now)
 	if before != "" && before != l.status.Phase {
-		l.events.At(l.facts, now).Phase(l.status.Phase)
+		l.events.At(&l.facts, now).Phase(l.status.Phase)
 	}
 	s := &Snapshot{
 		Pod: l.fullPod.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: l.fetching(),

@@ -269,7 +269,7 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 		l.dirty = true
 		l.correctTimes(now)
 		l.reportDamage(s.shared.damaged, now)
-		l.events.At(l.facts, now).Recovered()
+		l.events.At(&l.facts, now).Recovered()
 		if p.Owner.Unit != "" && p.SavedAt.Boot != now.Boot { // only its unit starts it, in the order of the boot
 			l.fold(lifecycle.StopRequested{Delete: true, By: "the supervisor (" + p.Owner.Unit + " starts the pod)", At: now}, now)
 		}
@@ -337,7 +337,7 @@ func (s *Supervisor) recoverFound(f lifecycle.Found, lost map[string]bool) {
 			l.emit(now, api.EventOrphanFound, "", nil)
 		}
 		if f.Pod != nil && !taken {
-			l.events.At(l.facts, now).Recovered()
+			l.events.At(&l.facts, now).Recovered()
 			return
 		}
 		l.fold(lifecycle.StopRequested{

@@ -27,7 +27,7 @@ type Emitter struct {
 // Emission emits events with the facts and the time of one moment.
 type Emission struct {
 	*Emitter
-	facts lifecycle.Facts
+	facts *lifecycle.Facts
 	now   lifecycle.Instant
 }
 
@@ -43,8 +43,8 @@ func New(pod *spec.Pod, uid string, ring *event.Ring, c Causes) *Emitter {
 // Redefine sets the definition of the pod. The changes are those that restart containers, by container, for people.
 func (e *Emitter) Redefine(pod *spec.Pod, changes map[string]string) { e.pod, e.changes = pod, changes }
 
-// At returns an emission for these facts.
-func (e *Emitter) At(f lifecycle.Facts, now lifecycle.Instant) Emission { return Emission{e, f, now} }
+// At returns an emission for these facts, which must not change until the last event is emitted.
+func (e *Emitter) At(f *lifecycle.Facts, now lifecycle.Instant) Emission { return Emission{e, f, now} }
 
 // Emit emits an event. Its cause is the newest event of its container or, if there is none, of the pod.
 func (e Emission) Emit(kind api.EventKind, container string, f event.Fields) {
@@ -58,7 +58,7 @@ func (e Emission) emitBecause(cause uint64, kind api.EventKind, container string
 
 // add emits an event of a container or, without one, of the pod.
 func (e Emission) add(ev event.Event, cause uint64, container string) {
-	ev.Cause, ev.UID, ev.Container, ev.Attempt = cause, e.uid, container, e.newest(container).Attempt
+	ev.Cause, ev.UID, ev.Container, ev.Attempt = cause, e.uid, container, e.facts.Containers[container].Newest.Attempt
 	e.causes.Record(container, e.ring.Add(ev), ev.Kind)
 }
 
@@ -133,7 +133,7 @@ func (e Emission) Action(a lifecycle.Action) {
 // lost the sandbox of a container that did not fail has an event of its own.
 func (e Emission) restarting(container string) {
 	f := event.Fields{"container": container, "code": strconv.Itoa(e.newest(container).Exit.Code)}
-	switch retry := lifecycle.Retry(e.pod, e.facts, container); {
+	switch retry := lifecycle.Retry(e.pod, *e.facts, container); {
 	case retry > 0:
 		f["retry"], f["limit"] = strconv.Itoa(retry), strconv.Itoa(int(*e.pod.BackoffLimit))
 		f["trigger"] = "retry " + f["retry"] + " of " + f["limit"] + " after container " + container + " failed"
@@ -219,7 +219,7 @@ func (e Emission) stopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.D
 }
 
 // Folded emits that a lifecycle event has changed the facts. It is called with the facts after the event; before are those before it.
-func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
+func (e Emission) Folded(before *lifecycle.Facts, ev lifecycle.Event) {
 	switch ev := ev.(type) {
 	case lifecycle.SandboxStarted:
 		e.Emit(api.EventSandboxReady, "", event.Fields{"sandbox": strconv.Itoa(ev.Sandbox)})
@@ -292,7 +292,7 @@ func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
 }
 
 // deviceRemoved emits that a device of the newest run was unplugged, unless it is restarted for another one.
-func (e Emission) deviceRemoved(before lifecycle.Facts, ev lifecycle.DeviceRemoved) {
+func (e Emission) deviceRemoved(before *lifecycle.Facts, ev lifecycle.DeviceRemoved) {
 	if ev.Ref != e.newest(ev.Container).Ref || ev.Restarts && before.Containers[ev.Container] == e.facts.Containers[ev.Container] {
 		return
 	}
@@ -309,7 +309,7 @@ func because(outcome string) string {
 
 func (e Emission) sandboxLost(lost lifecycle.SandboxLost) {
 	then := "it will be killed and re-created" // the kubelet's message
-	if lifecycle.Terminating(e.pod, e.facts) {
+	if lifecycle.Terminating(e.pod, *e.facts) {
 		then = "it is not re-created"
 	}
 	e.Emit(api.EventSandboxChanged, "", event.Fields{"error": lost.Message, "then": then})
@@ -334,11 +334,11 @@ func (e Emission) Shadowed(container string, shadows []lifecycle.Shadow) {
 }
 
 // stopRequested emits that the pod is stopped, unless the request changed nothing or nothing is left to stop.
-func (e Emission) stopRequested(before lifecycle.Facts, r lifecycle.StopRequested) {
+func (e Emission) stopRequested(before *lifecycle.Facts, r lifecycle.StopRequested) {
 	if before.Stop == e.facts.Stop {
 		return
 	}
-	if before.Idle() && lifecycle.StatusOf(e.pod, before, e.now).Phase.Terminal() {
+	if before.Idle() && lifecycle.StatusOf(e.pod, *before, e.now).Phase.Terminal() {
 		return
 	}
 	grace := e.facts.Stop.Deadline.Sub(e.now)
@@ -350,19 +350,19 @@ func (e Emission) stopRequested(before lifecycle.Facts, r lifecycle.StopRequeste
 
 // restartRequested emits that the pod is started again, or is restarted, unless the request changed nothing. A change of the definition has
 // an event of its own.
-func (e Emission) restartRequested(before lifecycle.Facts, r lifecycle.RestartRequested) {
+func (e Emission) restartRequested(before *lifecycle.Facts, r lifecycle.RestartRequested) {
 	if before.Restart == e.facts.Restart || r.Redefined {
 		return
 	}
 	kind := api.EventPodRestartRequested
-	if lifecycle.Terminating(e.pod, before) {
+	if lifecycle.Terminating(e.pod, *before) {
 		kind = api.EventPodStartRequested
 	}
 	e.Emit(kind, "", event.Fields{"by": r.By})
 }
 
 // hasExited reports whether the newest attempt of a container has exited by the event that was folded.
-func (e Emission) hasExited(before lifecycle.Facts, container string) bool {
+func (e Emission) hasExited(before *lifecycle.Facts, container string) bool {
 	return before.Containers[container].Newest.Exited.IsZero() && !e.newest(container).Exited.IsZero()
 }
 
@@ -393,7 +393,7 @@ var onRequest = map[lifecycle.Reason]bool{
 
 // backOff emits the delay before the next attempt of a container, if there is one.
 func (e Emission) backOff(container string) {
-	if delay := lifecycle.RestartDelay(e.pod, e.facts, container, e.now); delay > 0 {
+	if delay := lifecycle.RestartDelay(e.pod, *e.facts, container, e.now); delay > 0 {
 		e.Emit(api.EventContainerBackOff, container, event.Fields{
 			"container": container, "pod": e.pod.Name + "_default(" + e.uid + ")", "delay": delay.Round(time.Millisecond).String(),
 		})

@@ -7,7 +7,7 @@ import (
 )
 
 // failed emits that an action failed.
-func (e Emission) failed(before lifecycle.Facts, ev lifecycle.ActionFailed) {
+func (e Emission) failed(before *lifecycle.Facts, ev lifecycle.ActionFailed) {
 	why := event.Fields{"error": ev.Failure.Message, "reason": string(ev.Failure.Reason)}
 	if ev.Failure.Kind == lifecycle.FailureUnavailable {
 		if e.facts.EngineUnavailable.IsZero() { // retried every second, emitted for the first failure
@@ -62,7 +62,7 @@ func (e Emission) failed(before lifecycle.Facts, ev lifecycle.ActionFailed) {
 }
 
 // sandboxFailed emits that the pod sandbox could not be created. A volume that stays missing is emitted once.
-func (e Emission) sandboxFailed(before lifecycle.Facts, failure lifecycle.Failure, why event.Fields) {
+func (e Emission) sandboxFailed(before *lifecycle.Facts, failure lifecycle.Failure, why event.Fields) {
 	kind := api.EventSandboxFailed
 	if failure.Reason == lifecycle.ReasonFailedMount {
 		if before.Sandbox.Failures > 0 && before.Sandbox.Message == failure.Message {
@@ -82,7 +82,7 @@ func (e Emission) pullFailed(container string, why event.Fields) {
 	e.Emit(kind, container, why)
 	e.Emit(api.EventImageError, container, event.Fields{"error": string(reason)})
 	if kind == api.EventImagePullFailed {
-		delay := lifecycle.PullDelay(e.facts, container)
+		delay := lifecycle.PullDelay(*e.facts, container)
 		e.Emit(api.EventImageBackOff, container, event.Fields{"image": why["image"], "delay": delay.String()})
 		e.Emit(api.EventImageError, container, event.Fields{"error": string(lifecycle.ReasonImagePullBackOff)})
 	}
@@ -101,7 +101,7 @@ func pullFailureKind(why lifecycle.Reason) api.EventKind {
 
 // signalFailed emits that a signal could not be sent. It is retried every second, but emitted only if the newest event of the container
 // is another one. If the process has exited, the exit is emitted instead.
-func (e Emission) signalFailed(before lifecycle.Facts, ref lifecycle.Ref, failure lifecycle.Failure) {
+func (e Emission) signalFailed(before *lifecycle.Facts, ref lifecycle.Ref, failure lifecycle.Failure) {
 	switch {
 	case e.hasExited(before, ref.Container):
 		e.exited(ref.Container, e.newest(ref.Container).Exit)

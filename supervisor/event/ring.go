@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sort"
 	"sync"
 
@@ -112,12 +113,17 @@ func (r *Ring) Add(e Event) uint64 {
 // Since returns the events after seq, oldest first, and how many of those have left the ring. A seq that was not assigned yet, for example
 // by a supervisor whose journal was lost, counts as 0.
 func (r *Ring) Since(seq uint64) (events []Event, missed uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.since(seq)
+	return r.AppendSince([]Event{}, seq)
 }
 
-func (r *Ring) since(seq uint64) (events []Event, missed uint64) {
+// AppendSince is [Ring.Since], but appends the events to a slice.
+func (r *Ring) AppendSince(to []Event, seq uint64) (events []Event, missed uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.since(to, seq)
+}
+
+func (r *Ring) since(to []Event, seq uint64) (events []Event, missed uint64) {
 	if seq > r.seq {
 		seq = 0
 	}
@@ -125,18 +131,19 @@ func (r *Ring) since(seq uint64) (events []Event, missed uint64) {
 	if first == 0 && r.dropped > 0 { // the Seqs of earlier runs have gaps: at most the overwritten events were missed
 		missed = min(r.at(0).Seq-1-seq, r.dropped)
 	}
-	events = make([]Event, 0, len(r.events)-first)
+	events = slices.Grow(to, len(r.events)-first)
 	for n := first; n < len(r.events); n++ {
 		events = append(events, *r.at(n))
 	}
-	return r.Correct(events), missed
+	r.Correct(events[len(to):])
+	return events, missed
 }
 
 // Follow is [Ring.Since], but waits until there is at least one event or ctx ends.
 func (r *Ring) Follow(ctx context.Context, seq uint64) (events []Event, missed uint64, err error) {
 	for {
 		r.mu.Lock()
-		events, missed = r.since(seq)
+		events, missed = r.since(nil, seq)
 		if len(events) == 0 && r.more == nil {
 			r.more = make(chan struct{})
 		}

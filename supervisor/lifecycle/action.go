@@ -138,16 +138,17 @@ func (a PullImage) issued(f *Facts, at Instant) {
 }
 
 func (a PullImage) failed(f *Facts, why Failure, at Instant) {
-	f.updatePull(a.Container, a.For, func(p *Pull) {
+	f.updatePull(a.Container, a.For, func(p Pull) Pull {
 		switch {
 		case !p.Cancelled.IsZero(): // cancelled, not failed
 			p.For, p.Requested = 0, Instant{}
-			return
+			return p
 		case why.Kind == FailureUnavailable:
 			p.Retry = at
-			return
+			return p
 		}
 		p.Failed, p.Level, p.Reason, p.Message = at, p.Next, cmp.Or(why.Reason, ReasonErrImagePull), why.Message
+		return p
 	})
 	if c := f.Containers[a.Container]; !c.Newest.ran() && c.Pull.Failed == at && c.Pull.Level >= maxEphemeralPulls {
 		f.removeEphemeral(a.Container)
@@ -180,7 +181,10 @@ type CancelPull struct {
 }
 
 func (a CancelPull) issued(f *Facts, at Instant) {
-	f.updatePull(a.Container, a.For, func(p *Pull) { p.Cancelled = at })
+	f.updatePull(a.Container, a.For, func(p Pull) Pull {
+		p.Cancelled = at
+		return p
+	})
 }
 
 func (CancelPull) failed(*Facts, Failure, Instant) {}
@@ -222,7 +226,7 @@ func (a StartContainer) issued(f *Facts, at Instant) {
 }
 
 func (a StartContainer) failed(f *Facts, why Failure, at Instant) {
-	f.update(a.Ref, func(r *Attempt) {
+	f.update(a.Ref, func(r Attempt) Attempt {
 		switch {
 		case !r.live() || !r.Started.IsZero():
 		case why.Kind == FailureUnavailable:
@@ -233,6 +237,7 @@ func (a StartContainer) failed(f *Facts, why Failure, at Instant) {
 			r.Exited, r.Exit = at, Exit{Code: 128, Reason: ReasonStartError, Message: why.Message}
 			r.ID, r.Image, r.ImageID, r.Architecture = why.Run.ID, why.Run.Image, why.Run.ImageID, why.Run.Architecture
 		}
+		return r
 	})
 }
 
@@ -244,12 +249,13 @@ type StopContainer struct {
 }
 
 func (a StopContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) {
+	f.update(a.Ref, func(r Attempt) Attempt {
 		if r.StopRequested.IsZero() {
 			r.StopRequested, r.StopGrace = at, a.Grace
 			r.setStopReason(a.Reason)
 		}
 		r.SignalFailed = Instant{}
+		return r
 	})
 }
 
@@ -259,14 +265,17 @@ func (a StopContainer) failed(f *Facts, why Failure, at Instant) { signalFailed(
 type KillContainer struct{ Ref }
 
 func (a KillContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.KillRequested, r.SignalFailed = at, Instant{} })
+	f.update(a.Ref, func(r Attempt) Attempt {
+		r.KillRequested, r.SignalFailed = at, Instant{}
+		return r
+	})
 }
 
 func (a KillContainer) failed(f *Facts, why Failure, at Instant) { signalFailed(f, a.Ref, why, at) }
 
 // signalFailed folds in that a signal could not be sent. If the process does not exist, the run has terminated.
 func signalFailed(f *Facts, ref Ref, why Failure, at Instant) {
-	f.update(ref, func(r *Attempt) {
+	f.update(ref, func(r Attempt) Attempt {
 		switch {
 		case !r.live():
 		case why.Kind == FailureNotFound:
@@ -274,6 +283,7 @@ func signalFailed(f *Facts, ref Ref, why Failure, at Instant) {
 		default:
 			r.SignalFailed = at
 		}
+		return r
 	})
 }
 
@@ -281,11 +291,17 @@ func signalFailed(f *Facts, ref Ref, why Failure, at Instant) {
 type RemoveContainer struct{ Ref }
 
 func (a RemoveContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.Removal = Removal{Requested: at} })
+	f.update(a.Ref, func(r Attempt) Attempt {
+		r.Removal = Removal{Requested: at}
+		return r
+	})
 }
 
 func (a RemoveContainer) failed(f *Facts, _ Failure, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.Removal.fail(at) })
+	f.update(a.Ref, func(r Attempt) Attempt {
+		r.Removal.fail(at)
+		return r
+	})
 }
 
 // RemovePod removes everything that is left of a terminated pod: containers, pod-local volumes, logs.

@@ -23,18 +23,15 @@ type Container struct {
 	Replaced Replacement `json:"replaced,omitzero"` // a request to replace a run
 }
 
-// fold returns a changed run of the container, and counts it if the change has terminated it.
-func (c *Container) fold(a Attempt, change func(*Attempt)) Attempt {
-	before := a.terminated()
-	change(&a)
+// count counts a run if a change has terminated it.
+func (c *Container) count(before, after *Attempt) {
 	switch {
-	case before || !a.terminated():
-	case a.failed():
+	case before.terminated() || !after.terminated():
+	case after.failed():
 		c.Failures++
-	case a.oomKilled():
+	case after.oomKilled():
 		c.OOMKills++
 	}
-	return a
 }
 
 // Image identifies the image that a container runs. A restart uses it again, so that neither a new archive nor a new meaning of

@@ -57,10 +57,11 @@ type DeviceAdded struct {
 }
 
 func (e DeviceAdded) apply(f *Facts) {
-	f.update(e.Ref, func(a *Attempt) {
+	f.update(e.Ref, func(a Attempt) Attempt {
 		if a.misses() {
 			set(&a.DeviceAdded, e.At)
 		}
+		return a
 	})
 }
 

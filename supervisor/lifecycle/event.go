@@ -125,12 +125,13 @@ type ContainerStarted struct {
 }
 
 func (e ContainerStarted) apply(f *Facts) {
-	f.update(e.Ref, func(a *Attempt) {
+	f.update(e.Ref, func(a Attempt) Attempt {
 		if !a.live() || !a.Started.IsZero() {
-			return
+			return a
 		}
 		a.Started, a.ID, a.Image, a.ImageID, a.Architecture = e.At, e.ID, e.Image, e.ImageID, e.Architecture
 		a.Exit = Exit{} // the reason of an earlier failure to create
+		return a
 	})
 }
 
@@ -144,13 +145,14 @@ type ContainerExited struct {
 }
 
 func (e ContainerExited) apply(f *Facts) {
-	f.update(e.Ref, func(a *Attempt) {
+	f.update(e.Ref, func(a Attempt) Attempt {
 		if a.live() {
 			a.Exited, a.Exit = e.At, e.Exit
 			if !a.Started.IsZero() && e.At.Before(a.Started) {
 				a.Started = e.At
 			}
 		}
+		return a
 	})
 }
 
@@ -163,7 +165,7 @@ type SignalSent struct {
 }
 
 func (e SignalSent) apply(f *Facts) {
-	f.update(e.Ref, func(a *Attempt) {
+	f.update(e.Ref, func(a Attempt) Attempt {
 		if e.Kill {
 			set(&a.KillSent, e.At)
 			if a.live() && a.Started.IsZero() && !a.Retry.IsZero() {
@@ -172,6 +174,7 @@ func (e SignalSent) apply(f *Facts) {
 		} else {
 			set(&a.StopSent, e.At)
 		}
+		return a
 	})
 }
 
@@ -182,7 +185,10 @@ type ContainerRemoved struct {
 }
 
 func (e ContainerRemoved) apply(f *Facts) {
-	f.update(e.Ref, func(a *Attempt) { set(&a.Removal.Done, e.At) })
+	f.update(e.Ref, func(a Attempt) Attempt {
+		set(&a.Removal.Done, e.At)
+		return a
+	})
 }
 
 // PodRemoved is the outcome of [RemovePod]: everything of the pod is removed.

@@ -40,28 +40,28 @@ type Facts struct {
 // annotations do not count, and ephemeral containers do.
 func (f *Facts) Generation() int64 { return 1 + int64(f.Changes) }
 
-// update folds into the attempt identified by ref, if it is one of the two that are kept.
-func (f *Facts) update(ref Ref, fold func(*Attempt)) {
+// update changes the attempt identified by ref, if it is one of the two that are kept.
+func (f *Facts) update(ref Ref, change func(Attempt) Attempt) {
 	c, known := f.Containers[ref.Container]
-	switch {
-	case known && ref == c.Newest.Ref:
-		c.Newest = c.fold(c.Newest, fold)
-	case known && ref == c.Previous.Ref:
-		c.Previous = c.fold(c.Previous, fold)
-	default:
-		return
+	run := &c.Newest
+	if ref != run.Ref {
+		run = &c.Previous
 	}
-	f.Containers[ref.Container] = c
+	if known && ref == run.Ref {
+		before := *run
+		*run = change(before)
+		c.count(&before, run)
+		f.Containers[ref.Container] = c
+	}
 }
 
-// updatePull folds into the pull for the given attempt of a container, if it is the newest and in progress.
-func (f *Facts) updatePull(container string, attempt int, fold func(*Pull)) {
+// updatePull changes the pull for the given attempt of a container, if it is the newest and in progress.
+func (f *Facts) updatePull(container string, attempt int, change func(Pull) Pull) {
 	c, known := f.Containers[container]
-	if !known || c.Pull.For != attempt || !c.Pull.inFlight() {
-		return
+	if known && c.Pull.For == attempt && c.Pull.inFlight() {
+		c.Pull = change(c.Pull)
+		f.Containers[container] = c
 	}
-	fold(&c.Pull)
-	f.Containers[container] = c
 }
 
 // set stores the instant if none is stored.

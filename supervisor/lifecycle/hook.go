@@ -26,14 +26,18 @@ func (h *Hook) fail(why Failure, at Instant) {
 type RunPostStart struct{ Ref }
 
 func (a RunPostStart) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.PostStart.request(0, at) })
+	f.update(a.Ref, func(r Attempt) Attempt {
+		r.PostStart.request(0, at)
+		return r
+	})
 }
 
 func (a RunPostStart) failed(f *Facts, why Failure, at Instant) {
-	f.update(a.Ref, func(r *Attempt) {
+	f.update(a.Ref, func(r Attempt) Attempt {
 		if r.live() {
 			r.PostStart.fail(why, at)
 		}
+		return r
 	})
 }
 
@@ -46,17 +50,19 @@ type RunPreStop struct {
 }
 
 func (a RunPreStop) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) {
+	f.update(a.Ref, func(r Attempt) Attempt {
 		r.PreStop.request(a.Limit, at)
 		r.startTermination(a.Limit, a.Reason, at)
+		return r
 	})
 }
 
 func (a RunPreStop) failed(f *Facts, why Failure, at Instant) {
-	f.update(a.Ref, func(r *Attempt) {
+	f.update(a.Ref, func(r Attempt) Attempt {
 		if r.live() {
 			r.PreStop.fail(why, at)
 		}
+		return r
 	})
 }
 
@@ -69,7 +75,10 @@ type WaitForTurn struct {
 }
 
 func (a WaitForTurn) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.startTermination(a.Limit, a.Reason, at) })
+	f.update(a.Ref, func(r Attempt) Attempt {
+		r.startTermination(a.Limit, a.Reason, at)
+		return r
+	})
 }
 
 func (WaitForTurn) failed(*Facts, Failure, Instant) {}
@@ -81,7 +90,10 @@ type CancelHook struct {
 }
 
 func (a CancelHook) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { set(&r.hook(a.Hook).Cancelled, at) })
+	f.update(a.Ref, func(r Attempt) Attempt {
+		set(&r.hook(a.Hook).Cancelled, at)
+		return r
+	})
 }
 
 func (CancelHook) failed(*Facts, Failure, Instant) {}
@@ -94,9 +106,10 @@ type HookFinished struct {
 }
 
 func (e HookFinished) apply(f *Facts) {
-	f.update(e.Ref, func(a *Attempt) {
+	f.update(e.Ref, func(a Attempt) Attempt {
 		if h := a.hook(e.Hook); a.live() && h.inFlight() {
 			h.Done = e.At
 		}
+		return a
 	})
 }

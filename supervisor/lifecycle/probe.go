@@ -138,11 +138,12 @@ type ProbeChanged struct {
 }
 
 func (e ProbeChanged) apply(f *Facts) {
-	f.update(e.Ref, func(a *Attempt) {
+	f.update(e.Ref, func(a Attempt) Attempt {
 		p := a.Probes.of(e.Kind)
 		if p != nil && a.live() && !isFinal(e.Kind, p.Verdict) && !e.At.Before(p.At) {
 			*p = ProbeStatus{Verdict: e.Verdict, Message: e.Message, Count: e.Count, At: e.At}
 		}
+		return a
 	})
 }
 

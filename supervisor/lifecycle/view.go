@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -499,21 +500,21 @@ func (v *view) readyCondition(ready Condition) Condition {
 	return ready
 }
 
-// unready returns the sidecars and app containers that are not ready, in the order of the pod file. With over, containers that do not run
-// again count as ready.
-func (v *view) unready(over bool) []string {
-	var names []string
-	for i := range v.pod.InitContainers {
-		if c := &v.pod.InitContainers[i]; c.IsSidecar() && !v.isReady(c, roleSidecar) {
-			names = append(names, c.Name)
+// unready iterates over the sidecars and app containers that are not ready, in the order of the pod file. With over, containers that do not
+// run again count as ready.
+func (v *view) unready(over bool) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range v.pod.InitContainers {
+			if c := &v.pod.InitContainers[i]; c.IsSidecar() && !v.isReady(c, roleSidecar) && !yield(c.Name) {
+				return
+			}
+		}
+		for i := range v.pod.Containers {
+			if c := &v.pod.Containers[i]; !v.isReady(c, roleApp) && (!over || !v.over(c)) && !yield(c.Name) {
+				return
+			}
 		}
 	}
-	for i := range v.pod.Containers {
-		if c := &v.pod.Containers[i]; !v.isReady(c, roleApp) && (!over || !v.over(c)) {
-			names = append(names, c.Name)
-		}
-	}
-	return names
 }
 
 // isReady reports whether a sidecar or an app container is ready, as its status has it.
@@ -530,7 +531,7 @@ func (v *view) containersReady(p Phase, over bool) Condition {
 	if p == PhaseFailed {
 		return condition(ContainersReady, false, ReasonPodFailed, "")
 	}
-	if names := v.unready(over); len(names) > 0 {
+	if names := slices.Collect(v.unready(over)); len(names) > 0 {
 		return condition(ContainersReady, false, ReasonContainersNotReady,
 			"containers with unready status: ["+strings.Join(names, " ")+"]")
 	}
@@ -638,7 +639,12 @@ func (v *view) over(c *spec.Container) bool {
 }
 
 // ready reports whether the condition Ready is True. With over, containers that do not run again count as ready.
-func (v *view) ready(over bool) bool { return v.readyNow(over).Status == conditionTrue }
+func (v *view) ready(over bool) bool {
+	for range v.unready(over) {
+		return false
+	}
+	return v.readyCondition(condition(ContainersReady, true, "", "")).Status == conditionTrue
+}
 
 // readyNow computes the condition Ready of a pod that has not terminated.
 func (v *view) readyNow(over bool) Condition { return v.readyCondition(v.containersReady("", over)) }

@@ -13,7 +13,7 @@ import (
 type engine struct {
 	sandboxes map[int]bool // the sandboxes that exist
 	processes map[lifecycle.Ref]*process
-	requested map[lifecycle.Ref]Run // the scripted run of every run that was requested
+	requested map[lifecycle.Ref]*Run // the scripted run of every run that was requested
 }
 
 // process is the process of a container that was created.
@@ -55,15 +55,16 @@ func (p *Pod) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Event
 			return lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: imageOf(a.Container, a.Image), At: p.world.Now()}
 		}
 	case lifecycle.StartContainer:
-		r, again := p.engine.requested[a.Ref]
-		if !again {
+		r := p.engine.requested[a.Ref]
+		if r == nil {
 			r = p.run(a.Container)
 			p.engine.requested[a.Ref] = r
 		}
+		takes := r.Takes
 		if p.engine.processes[a.Ref] != nil {
-			r.Takes = 0 // it exists already
+			takes = 0 // it exists already
 		}
-		return r.Takes, func() lifecycle.Event { return p.startContainer(a, r) }
+		return takes, func() lifecycle.Event { return p.startContainer(a, r) }
 	case lifecycle.RunPostStart:
 		return p.runHook(a, hook{a.Ref, lifecycle.PostStart}, 0)
 	case lifecycle.RunPreStop:
@@ -94,6 +95,7 @@ func (p *Pod) carryOut(a lifecycle.Action) lifecycle.Event {
 		for ref, proc := range p.engine.processes {
 			if ref.Container == a.Container && ref.Attempt <= a.Attempt && proc.exited {
 				delete(p.engine.processes, ref)
+				delete(p.engine.requested, ref)
 			}
 		}
 		return lifecycle.ContainerRemoved{Ref: a.Ref, At: p.world.Now()}
@@ -141,7 +143,7 @@ func (p *Pod) startSandbox(a lifecycle.StartSandbox, s Start) lifecycle.Event {
 	return lifecycle.SandboxStarted{Sandbox: a.Sandbox, IPs: []string{"10.88.0.2"}, At: p.world.Now()}
 }
 
-func (p *Pod) startContainer(a lifecycle.StartContainer, r Run) lifecycle.Event {
+func (p *Pod) startContainer(a lifecycle.StartContainer, r *Run) lifecycle.Event {
 	started := lifecycle.ContainerStarted{
 		Ref: a.Ref, ID: fmt.Sprintf("%s-%d", a.Container, a.Attempt),
 		Image: "docker.io/library/" + a.Container + ":1", ImageID: a.ImageID, At: p.world.Now(),
@@ -168,7 +170,7 @@ func (p *Pod) startContainer(a lifecycle.StartContainer, r Run) lifecycle.Event 
 			p.world.violation("%v is started while %v is running", a.Ref, proc.ref)
 		}
 	}
-	proc := &process{Run: r, ref: a.Ref, sandbox: a.Sandbox, started: p.world.now}
+	proc := &process{Run: *r, ref: a.Ref, sandbox: a.Sandbox, started: p.world.now}
 	p.engine.processes[a.Ref] = proc
 	if !r.Forever {
 		p.at(p.world.now+r.Lasts, func() { p.exit(proc, r.Exit) })

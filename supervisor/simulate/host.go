@@ -53,7 +53,7 @@ func (w *World) Crash(off time.Duration) {
 		for _, e := range kept[p] {
 			p.fold(e)
 		}
-		p.events.At(p.Facts, w.Now()).Recovered()
+		p.events.At(&p.Facts, w.Now()).Recovered()
 	})
 }
 

@@ -74,7 +74,7 @@ func newPod(w *World, pod *spec.Pod, script Script) *Pod {
 	p := &Pod{
 		Spec: pod, Script: script, world: w,
 		engine: engine{
-			sandboxes: map[int]bool{}, processes: map[lifecycle.Ref]*process{}, requested: map[lifecycle.Ref]Run{},
+			sandboxes: map[int]bool{}, processes: map[lifecycle.Ref]*process{}, requested: map[lifecycle.Ref]*Run{},
 		},
 		images: map[string]bool{}, pulls: map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
 		before: map[string]lifecycle.Container{}, workers: map[lifecycle.ProbeRef]*worker{}, watched: map[lifecycle.WaitRef]bool{},
@@ -114,7 +114,7 @@ func (p *Pod) turn() {
 	for range maxTurns {
 		now := w.Now()
 		d := lifecycle.Decide(p.Spec, p.Facts, now)
-		p.observe(Step{Now: now, Before: p.Facts, After: p.Facts, Decision: d})
+		p.observe(now, &p.Facts, nil, d)
 		for _, a := range d.Actions {
 			p.fold(lifecycle.Issued{Action: a, At: now})
 		}
@@ -159,39 +159,48 @@ func (p *Pod) publish(now lifecycle.Instant) {
 	before := p.status
 	p.status = lifecycle.StatusOf(p.Spec, p.Facts, now).Since(before.Conditions, now)
 	if before.Phase != "" && before.Phase != p.status.Phase {
-		p.events.At(p.Facts, now).Phase(p.status.Phase)
+		p.events.At(&p.Facts, now).Phase(p.status.Phase)
 	}
 	if p.Publish != nil {
 		p.Publish(&p.status)
 	}
 }
 
-func (p *Pod) observe(s Step) {
-	if s.Since, s.Supervisor, s.Pod = p.world.now, p.world.supervisor, p.Spec; p.Observe != nil {
-		p.Observe(s)
+func (p *Pod) observe(now lifecycle.Instant, before *lifecycle.Facts, e lifecycle.Event, d lifecycle.Decision) {
+	if p.Observe != nil {
+		p.Observe(Step{
+			Now: now, Since: p.world.now, Pod: p.Spec, Supervisor: p.world.supervisor,
+			Before: *before, After: p.Facts, Event: e, Decision: d,
+		})
 	}
 }
 
 // emit emits an event that neither an action nor a lifecycle event leads to.
 func (p *Pod) emit(kind api.EventKind, container string, f event.Fields) {
-	p.events.At(p.Facts, p.world.Now()).Emit(kind, container, f)
+	p.events.At(&p.Facts, p.world.Now()).Emit(kind, container, f)
 }
 
 // fold folds an event into the facts, and emits what people need to see of it. Events that a restarted supervisor finds by itself are not
 // saved.
 func (p *Pod) fold(e lifecycle.Event) {
 	before, now := p.Facts, p.world.Now()
-	if issued, is := e.(lifecycle.Issued); is {
-		p.events.At(before, now).Action(issued.Action)
+	issued, is := e.(lifecycle.Issued)
+	if is {
+		p.events.At(&p.Facts, now).Action(issued.Action)
 	}
-	if name := containerOf(e); name != "" && p.own && p.Observe == nil { // most of the time goes into copies of the facts otherwise
+	switch name := containerOf(e); {
+	case name == "" || !p.own || p.Observe != nil:
+		p.Facts, p.own = p.Facts.Apply(e), true
+	case is: // most of the time goes into copies of the facts otherwise
+		p.Facts.Fold(e)
+	default:
 		p.before[name] = before.Containers[name]
 		before.Containers = p.before
 		p.Facts.Fold(e)
-	} else {
-		p.Facts, p.own = p.Facts.Apply(e), true
 	}
-	p.events.At(p.Facts, now).Folded(before, e)
+	if !is {
+		p.events.At(&p.Facts, now).Folded(&before, e)
+	}
 	p.folded = true
 	switch e := e.(type) {
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
@@ -207,7 +216,7 @@ func (p *Pod) fold(e lifecycle.Event) {
 	default:
 		p.dirty = true
 	}
-	p.observe(Step{Now: now, Before: before, After: p.Facts, Event: e})
+	p.observe(now, &before, e, lifecycle.Decision{})
 }
 
 // containerOf returns the only container that an event is about; empty: it may be about the pod.

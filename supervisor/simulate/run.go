@@ -140,6 +140,7 @@ type runner struct {
 	results  map[string]*PodResult
 	updates  map[int][]*spec.Pod // the pods of the file of an event, by its index
 	seen     uint64              // the newest event that was read
+	events   []event.Event       // those that were read last
 	full     bool
 }
 
@@ -360,9 +361,9 @@ func (r *runner) update(pods []*spec.Pod) {
 // published records what has happened in a turn of a pod.
 func (r *runner) published(name string, p *Pod, s *lifecycle.Status) {
 	now, result := r.world.now, r.results[name]
-	events, _ := r.world.ring.Since(r.seen)
-	for i := range events {
-		r.record(&events[i])
+	r.events, _ = r.world.ring.AppendSince(r.events[:0], r.seen)
+	for i := range r.events {
+		r.record(&r.events[i])
 	}
 	change := func(message string, warning bool) {
 		r.enter(Entry{At: now, Pod: name, Message: message, Warning: warning})

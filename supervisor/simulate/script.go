@@ -69,7 +69,7 @@ func next[T any](list *[]T, fallback T) T {
 }
 
 // run returns the next run of a container.
-func (p *Pod) run(container string) Run {
+func (p *Pod) run(container string) *Run {
 	fallback, scripted := p.Script.Then[container]
 	if !scripted {
 		fallback = p.untilStopped(container)
@@ -85,7 +85,7 @@ func (p *Pod) run(container string) Run {
 			r.Exit.Reason = lifecycle.ReasonError
 		}
 	}
-	return r
+	return &r
 }
 
 // untilStopped is a run without a script.

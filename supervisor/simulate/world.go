@@ -18,7 +18,7 @@ const maxTurns = 1000
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // keptEvents is the number of events that [World.Events] keeps. [Pods] reads them after each step, which emits fewer.
-const keptEvents = 1 << 12
+const keptEvents = 1 << 10
 
 // World is a host with pods. The fields may be set before the first [World.Run]. It is not safe for concurrent use.
 type World struct {
@@ -48,7 +48,7 @@ type World struct {
 	boot        string        // the ID of the boot
 	clockOffset time.Duration // of the wall clock
 
-	queue      []item
+	queue      []item // the first one is the last of the list
 	due        []*Pod // pods that must decide
 	supervisor int    // number of the running supervisor; outcomes of actions of an earlier one are dropped
 	down       bool
@@ -98,9 +98,9 @@ func (w *World) Find(name string) *Pod {
 func (w *World) At(at time.Duration, do func()) { w.enqueue(item{at: at, do: do}) }
 
 func (w *World) enqueue(next item) {
-	i := len(w.queue)
-	for i > 0 && w.queue[i-1].at > next.at {
-		i--
+	i := 0
+	for i < len(w.queue) && w.queue[i].at > next.at {
+		i++
 	}
 	w.queue = slices.Insert(w.queue, i, next)
 }
@@ -109,15 +109,16 @@ func (w *World) enqueue(next item) {
 func (w *World) Run(until time.Duration) error {
 	busy := 0
 	for w.err == nil {
-		if len(w.due) > 0 && (!w.Batches || len(w.queue) == 0 || w.queue[0].at > w.now) {
+		last := len(w.queue) - 1
+		if len(w.due) > 0 && (!w.Batches || last < 0 || w.queue[last].at > w.now) {
 			w.decide()
 			continue
 		}
-		if len(w.queue) == 0 || w.queue[0].at > until {
+		if last < 0 || w.queue[last].at > until {
 			break
 		}
-		first := w.queue[0]
-		w.queue = w.queue[1:]
+		first := w.queue[last]
+		w.queue = slices.Delete(w.queue, last, last+1)
 		if busy++; first.at > w.now {
 			busy, w.now = 0, first.at
 		}
