@@ -20,6 +20,10 @@ import (
 var corpusWarnings = []string{
 	"cmd/podstead/testdata/e2e/habits.txtar/web.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
 	"cmd/podstead/testdata/e2e/wait.txtar/web.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
+	"cmd/podstead/testdata/e2e/warnings.txtar/line.toml: containers[0].command[0] (command-in-one-string)",
+	"cmd/podstead/testdata/e2e/warnings.txtar/low-port.toml: containers[0].ports[0].containerPort (low-port)",
+	"cmd/podstead/testdata/e2e/warnings.txtar/memory.toml: volumes.cache.emptyDir.sizeLimit (memory-volume-over-limit)",
+	"cmd/podstead/testdata/e2e/warnings.txtar/millibytes.toml: containers[0].resources.limits.memory (millibytes)",
 	"cmd/podstead/testdata/script/rerun.txtar/web.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
 	"cmd/podstead/testdata/script/validate.txtar/long.toml: terminationGracePeriodSeconds (grace-over-shutdown)",
 	"cmd/podstead/testdata/script/validate.txtar/unknown.toml:  (unknown-code)",

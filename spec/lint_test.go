@@ -108,7 +108,7 @@ var lintTests = []struct {
 	name      string
 	bad, good string
 	want      string // the warning of bad, as of lint
-	// shows simulates a file and returns what is different; nil: nothing of it is simulated.
+	// shows simulates a file and returns what is different; nil: nothing of it is simulated, see notSimulated.
 	shows    func(t *testing.T, pods []*spec.Pod) any
 	is, isOK any // what it returns for bad and good
 	strict   bool
@@ -467,6 +467,16 @@ func podOf(name string) string {
 	return "[[pods.containers]]\nname = \"of-" + name + "\"\nimage = \"app:1\"\n"
 }
 
+// notSimulated has the warnings whose claims no simulation shows, and what shows them. A simulation has no kernel.
+var notSimulated = map[string]string{
+	spec.CodeMemoryVolumeOverLimit: onContainers, spec.CodeNoMemoryLimit: onContainers, spec.CodeLowPort: onContainers,
+	spec.CodeCommandInOneString: onContainers, spec.CodeMillibytes: onContainers,
+	spec.CodeSecretReadable: "the mode of a file, as in inode(7)",
+	spec.CodeUnknownCode:    "nothing happens to the pod",
+}
+
+const onContainers = "TestE2EScripts/warnings of cmd/podstead"
+
 // firstExit returns the first exit with a code other than 0.
 func firstExit(r *simulate.Result) simulate.Entry {
 	i := slices.IndexFunc(r.Timeline, func(e simulate.Entry) bool { return e.Kind == api.EventContainerFailed })
@@ -478,7 +488,7 @@ func firstExit(r *simulate.Result) simulate.Entry {
 
 // TestLint checks each warning: its text, and that what it claims happens to the file that provokes it and not to the other one.
 func TestLint(t *testing.T) {
-	covered := map[string]bool{}
+	covered, shown := map[string]bool{}, map[string]bool{}
 	for _, test := range lintTests {
 		t.Run(test.name, func(t *testing.T) {
 			o := lintOptions
@@ -492,10 +502,12 @@ func TestLint(t *testing.T) {
 				t.Errorf("the file that is right: %q", none)
 			}
 			_, code, _ := strings.Cut(strings.TrimSuffix(test.want, ")"), " (")
-			covered[code[strings.LastIndex(code, "(")+1:]] = true
+			code = code[strings.LastIndex(code, "(")+1:]
+			covered[code] = true
 			if test.shows == nil {
 				return
 			}
+			shown[code] = true
 			if is, isOK := test.shows(t, bad), test.shows(t, good); is != test.is || isOK != test.isOK {
 				t.Errorf("the simulation shows %v, and %v of the file that is right; want %v and %v", is, isOK, test.is, test.isOK)
 			}
@@ -505,6 +517,9 @@ func TestLint(t *testing.T) {
 	for _, code := range spec.Codes() {
 		if !covered[code] {
 			t.Errorf("no test for %s", code)
+		}
+		if elsewhere := notSimulated[code]; shown[code] == (elsewhere != "") {
+			t.Errorf("%s: simulated %v, shown by %q", code, shown[code], elsewhere)
 		}
 	}
 	if codes := spec.Codes(); !slices.IsSorted(codes) || len(codes) != len(covered) {
