@@ -70,10 +70,16 @@ func (v *invariants) limit(f lifecycle.Facts, a lifecycle.StartContainer) {
 	}
 }
 
-// retried checks that a pod is retried after the back-off of a Job: 10 s, doubled with each failure, at most 6 min.
+// lost reports whether it is not known how a run ended.
+func lost(r *lifecycle.Attempt) bool {
+	return r.Exit.Reason == lifecycle.ReasonUnknown || r.Exit.Reason == lifecycle.ReasonStatusUnknown
+}
+
+// retried checks that a pod is retried after the back-off of a Job: 10 s, doubled with each failure, at most 6 min. A run that was lost has
+// not failed.
 func (v *invariants) retried(f lifecycle.Facts, a lifecycle.StartRound, now lifecycle.Instant) {
 	n, r := v.failures(f), attempt(f, a.By)
-	if !v.pod.Retries() || n == 0 || r == nil {
+	if !v.pod.Retries() || n == 0 || r == nil || lost(r) {
 		return
 	}
 	delay := 6 * time.Minute
@@ -89,8 +95,7 @@ func (v *invariants) retried(f lifecycle.Facts, a lifecycle.StartRound, now life
 func (v *invariants) counted(s lifecycletest.Step) {
 	for name, after := range s.After.Containers {
 		before, r := s.Before.Containers[name], after.Newest
-		lost := r.Exit.Reason == lifecycle.ReasonUnknown || r.Exit.Reason == lifecycle.ReasonStatusUnknown
-		if r.Ref != before.Newest.Ref || r.Exited.IsZero() || !before.Newest.Exited.IsZero() || r.StopReason != "" || lost {
+		if r.Ref != before.Newest.Ref || r.Exited.IsZero() || !before.Newest.Exited.IsZero() || r.StopReason != "" || lost(&r) {
 			continue
 		}
 		want := before.Failures
