@@ -61,7 +61,7 @@ func TestUsers(t *testing.T) {
 	h.Eventually("no process of bob", "if pgrep --uid bob; then exit 1; fi; [ ! -e /run/user/$(id -u bob) ]")
 	h.Sh(as("ada", "podstead get | grep 1/1"))
 	h.Eventually("the pod of bob after the login", as("bob", "podstead get | grep 1/1"))
-	h.Sh(as("bob", "podstead events web | grep -c 'because of the shutdown of the daemon' | grep -x 2"))
+	h.Sh(as("bob", "podstead events web; podstead events web | grep -c 'because of the shutdown of the daemon' | grep -x 2"))
 }
 
 // as returns a command that runs a script in a session of a user.
