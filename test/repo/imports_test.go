@@ -88,7 +88,9 @@ const ofCommands = "internal/bundle internal/doctor internal/rootless internal/s
 // pure lists the packages that compute values from values, with all imports that they may have. They read no clock (forbidigo in
 // .golangci.yml), no file and no environment.
 var pure = map[string][]string{
-	"supervisor/lifecycle": {"cmp", "errors", "fmt", "maps", "math", "reflect", "slices", "strconv", "strings", "time", module + "/spec"},
+	"supervisor/lifecycle": {
+		"cmp", "errors", "fmt", "iter", "maps", "math", "reflect", "slices", "strconv", "strings", "time", module + "/spec",
+	},
 	"supervisor/admission": {
 		"cmp", "fmt", "maps", "path", "slices", "strconv", "strings", module + "/spec", module + "/supervisor/lifecycle",
 	},
