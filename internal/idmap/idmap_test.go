@@ -27,8 +27,14 @@ func TestOutsideOf(t *testing.T) {
 		text      string
 		uid, want int
 	}{
-		{mapped, 0, 1000}, {mapped, 1, 100000}, {mapped, 65536, 165535}, {mapped, 65537, -1},
-		{" 1 100000 65536\n 0 7 1\n", 0, 7}, {" 0 0 4294967295\n", 1234, 1234}, {" 1 2 3\n", 0, -1}, {"", 0, -1},
+		{mapped, 0, 1000},
+		{mapped, 1, 100000},
+		{mapped, 65536, 165535},
+		{mapped, 65537, -1},
+		{" 1 100000 65536\n 0 7 1\n", 0, 7},
+		{" 0 0 4294967295\n", 1234, 1234},
+		{" 1 2 3\n", 0, -1},
+		{"", 0, -1},
 	} {
 		if got := outsideOf(test.text, test.uid); got != test.want {
 			t.Errorf("%d in %q: %d, want %d", test.uid, test.text, got, test.want)

@@ -263,7 +263,7 @@ func (s *Service) givenNodes(ctx context.Context, uid string, ref lifecycle.Ref)
 		if kind := stat.Mode & unix.S_IFMT; kind == unix.S_IFCHR || kind == unix.S_IFBLK {
 			list = append(list, specs.LinuxDevice{
 				Path: m.Destination, Type: typeOf(kind),
-				Major: int64(unix.Major(uint64(stat.Rdev))), Minor: int64(unix.Minor(uint64(stat.Rdev))),
+				Major: int64(unix.Major(stat.Rdev)), Minor: int64(unix.Minor(stat.Rdev)),
 			})
 		}
 	}

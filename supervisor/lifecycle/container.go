@@ -128,11 +128,8 @@ func (a *Attempt) terminated() bool { return !a.Exited.IsZero() }
 
 // interrupted reports whether a run was stopped to be replaced. Whatever its exit code, it has neither completed nor failed.
 func (a *Attempt) interrupted() bool {
-	switch a.StopReason {
-	case ReasonRestartRequested, ReasonDefinitionChanged, ReasonContainerRemoved, ReasonDeviceRemoved:
-		return true
-	}
-	return false
+	return a.StopReason == ReasonRestartRequested || a.StopReason == ReasonDefinitionChanged ||
+		a.StopReason == ReasonContainerRemoved || a.StopReason == ReasonDeviceRemoved
 }
 
 // failed reports whether the run has failed: not one that was stopped for another reason than a failure, nor one that was lost.

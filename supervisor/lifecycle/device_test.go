@@ -67,7 +67,9 @@ func TestDecideDevices(t *testing.T) {
 		{
 			name: "a program that has exited because of it has no back-off", pod: failing,
 			past: history{
-				up(), ran("app", 1, 1), running("app", 2), lifecycle.RemoveContainer{Ref: run("app", 1)}, tick(50), exited("app", 2, 1),
+				up(), ran("app", 1, 1), running("app", 2),
+				lifecycle.RemoveContainer{Ref: run("app", 1)},
+				tick(50), exited("app", 2, 1),
 				unplugged("app", 2, true), pulled("app", 3),
 			},
 			now: 50, want: do{start("app", 3, 2, 1)},
@@ -86,7 +88,8 @@ func TestDeviceRemovedIsNoFailure(t *testing.T) {
 		{"it exits before that is noticed", history{up(), ran("app", 1, 1), unplugged("app", 1, true)}, failures, 0},
 		{
 			"it is noticed twice",
-			history{up(), ran("app", 1, 1), ran("app", 2, 1), unplugged("app", 2, true), unplugged("app", 2, true)}, failures, 1,
+			history{up(), ran("app", 1, 1), ran("app", 2, 1), unplugged("app", 2, true), unplugged("app", 2, true)},
+			failures, 1,
 		},
 		{
 			"it is stopped", history{up(), running("app", 1), unplugged("app", 1, true), lifecycle.StopContainer{

@@ -562,11 +562,12 @@ func (v *view) initializedCondition(s *Status) Condition {
 
 // restartingCondition is true while a restart of all containers stops those of the previous round.
 func (v *view) restartingCondition(s *Status) Condition {
-	switch {
-	case s.Phase == PhaseSucceeded:
+	switch s.Phase {
+	case PhaseSucceeded:
 		return condition(AllContainersRestarting, false, ReasonPodCompleted, "")
-	case s.Phase == PhaseFailed:
+	case PhaseFailed:
 		return condition(AllContainersRestarting, false, ReasonPodFailed, "")
+	default:
 	}
 	by := restartAllTrigger(v.pod, v.facts)
 	switch {

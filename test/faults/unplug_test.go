@@ -56,7 +56,7 @@ func TestDeviceUnplugged(t *testing.T) {
 	restarts := func(p *api.Pod, name string) int {
 		for _, c := range p.Status.ContainerStatuses {
 			if c.Name == name {
-				return int(c.RestartCount)
+				return c.RestartCount
 			}
 		}
 		return -1
