@@ -23,9 +23,7 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *api.C
 		case lifecycle.ReasonPodFinished:
 			c.Kind = api.CausePodFinished
 		case lifecycle.ReasonRestartRequested:
-			c.Kind, c.By = api.CauseRestartRequested, b.field(e.Cause, "by")
-		case lifecycle.ReasonDeviceRemoved:
-			c.Kind, c.Message = api.CauseDeviceRemoved, b.field(e.Cause, "device")
+			c.Kind, c.By = api.CauseRestartRequested, b.by(e.Cause)
 		case lifecycle.ReasonRestartingAllContainers:
 			c.Kind = api.CauseRestartAll
 		default:
@@ -50,8 +48,6 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *api.C
 		c.By = e.Fields["by"]
 	case api.EventContainerChanged:
 		c.Message = e.Fields["changes"]
-	case api.EventDeviceRemoved:
-		c.Message = e.Fields["device"]
 	case api.EventPodDeadlineExceeded:
 		c.Reason, c.Message = api.ReasonDeadlineExceeded, e.Message
 	case api.EventPodBackoffExceeded:
@@ -83,7 +79,6 @@ var causeKinds = map[api.EventKind]api.CauseKind{
 	api.EventRestartRequested:         api.CauseRestartRequested,
 	api.EventContainerChanged:         api.CauseDefinitionChanged,
 	api.EventContainerDropped:         api.CauseContainerRemoved,
-	api.EventDeviceRemoved:            api.CauseDeviceRemoved,
 	api.EventContainerCreateFailed:    api.CauseCreateFailed,
 	api.EventContainerStartFailed:     api.CauseStartFailed,
 	api.EventImagePullFailed:          api.CauseImageFailed,
@@ -97,11 +92,11 @@ var causeKinds = map[api.EventKind]api.CauseKind{
 	api.EventPodBackoffExceeded:       api.CauseBackoffLimit,
 }
 
-// field is a field of an event; empty: not known.
-func (b *builder) field(seq uint64, name string) string {
+// by is who requested what an event reports; empty: not known.
+func (b *builder) by(seq uint64) string {
 	for i := range b.events {
 		if e := &b.events[i]; e.Seq == seq {
-			return e.Fields[name]
+			return e.Fields["by"]
 		}
 	}
 	return ""
@@ -139,8 +134,6 @@ func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *api.Cause {
 		c.Kind = api.CausePodFinished
 	case lifecycle.ReasonRestartRequested:
 		c.Kind, c.By = api.CauseRestartRequested, b.snapshot.Facts.Restart.By
-	case lifecycle.ReasonDeviceRemoved:
-		c.Kind, c.Message = api.CauseDeviceRemoved, a.DeviceRemoved
 	case lifecycle.ReasonDefinitionChanged:
 		c.Kind = api.CauseDefinitionChanged
 	case lifecycle.ReasonContainerRemoved:
