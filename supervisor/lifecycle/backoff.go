@@ -81,12 +81,21 @@ func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at In
 }
 
 // retryDue returns when all containers may be restarted for the exit of a run: at once, or after the back-off of a pod that is retried. A
-// run that was lost with the host or with its sandbox has not failed, and delays nothing.
-func retryDue(pod *spec.Pod, f *Facts, a *Attempt) Instant {
-	if !pod.Retries() || !f.Sandbox.ready() && !a.countsAsFailed() {
+// run that was lost with the host or with its sandbox has not failed, and delays nothing. Another one of its round that has failed does.
+func retryDue(pod *spec.Pod, f *Facts, a *Attempt) (due Instant) {
+	if !pod.Retries() {
 		return Instant{}
 	}
-	return a.Exited.Add(jobBackoff.delay(failures(pod, f)))
+	delay := jobBackoff.delay(failures(pod, f))
+	if f.Sandbox.ready() || a.countsAsFailed() {
+		return a.Exited.Add(delay)
+	}
+	for c := range containersOf(pod) {
+		if o := f.Containers[c.Name].Newest; o.countsAsFailed() && f.triggersRestartAll(pod, c, &o) {
+			due = later(due, o.Exited.Add(delay))
+		}
+	}
+	return due
 }
 
 // pullDelay is the delay after a failed pull. A failure that did not involve a registry, such as ErrImageNeverPull, is retried

@@ -70,9 +70,10 @@ func (v *invariants) limit(f lifecycle.Facts, a lifecycle.StartContainer) {
 	}
 }
 
-// lost reports whether it is not known how a run ended.
+// lost reports whether a run was lost with its sandbox, or it is not known how it ended.
 func lost(r *lifecycle.Attempt) bool {
-	return r.Exit.Reason == lifecycle.ReasonUnknown || r.Exit.Reason == lifecycle.ReasonStatusUnknown
+	return r.StopReason == lifecycle.ReasonSandboxChanged || r.Exit.Reason == lifecycle.ReasonUnknown ||
+		r.Exit.Reason == lifecycle.ReasonStatusUnknown
 }
 
 // retried checks that a pod is retried after the back-off of a Job: 10 s, doubled with each failure, at most 6 min. A run that was lost has

@@ -123,3 +123,25 @@ func TestBackoffLimitAfterShutdown(t *testing.T) {
 		}
 	}
 }
+
+// TestRetryAfterLostSandbox tests that a container that is lost with the sandbox does not cancel the back-off of another one that has
+// failed.
+func TestRetryAfterLostSandbox(t *testing.T) {
+	pod := job(never, 3, "a", "b")
+	for i := range pod.Containers {
+		pod.Containers[i].RestartPolicy = never
+		pod.Containers[i].RestartPolicyRules = []spec.RestartRule{{
+			Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "NotIn", Values: []int32{0}},
+		}}
+	}
+	lostA := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ContainerExited{Ref: run("a", 1), Exit: lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown}, At: t}
+	})
+	f := fold(history{up(), running("a", 1), running("b", 1), tick(4), sandboxLost(1), lostA, tick(5), exited("b", 1, 1)})
+	if d := lifecycle.Decide(pod, f, at(5)); len(d.Actions) > 0 || d.Wake != at(15) {
+		t.Errorf("after the failure: %+v at %v, want nothing before the back-off", d.Actions, d.Wake)
+	}
+	if d := lifecycle.Decide(pod, f, at(15)); len(d.Actions) == 0 {
+		t.Error("after the back-off nothing is done")
+	}
+}
