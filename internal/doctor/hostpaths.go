@@ -16,7 +16,9 @@ import (
 func hostPaths(c *config.Config) result {
 	only := "only privileged containers can mount it"
 	all := "all; those that contain directories of the daemon require a privileged container"
+	owners, cure := []int{0}, "make root the owner of the directory, and let only root write to it"
 	if c.Rootless() { // privileged containers are rejected
+		owners, cure = append(owners, os.Geteuid()), "make root or this user the owner of the directory, and let no other user write to it"
 		only, all = "no container can mount it", "all; no container can mount those that contain directories of the daemon"
 	}
 	var details []string
@@ -28,15 +30,14 @@ func hostPaths(c *config.Config) result {
 		if inside := ownPaths(c, dir); len(inside) > 0 {
 			details = append(details, fmt.Sprintf("%s contains %s: %s", dir, strings.Join(inside, ", "), only))
 		}
-		if reason := writableByOthers(dir); reason != "" {
+		if reason := writableByOthers(dir, owners); reason != "" {
 			details, writable = append(details, dir+": "+reason), true
 		}
 	}
 	switch {
 	case writable:
 		return result{
-			Warn, strings.Join(details, "; "),
-			"make root the owner of the directory, and let only root write to it; other users can replace what containers mount",
+			Warn, strings.Join(details, "; "), cure + "; other users can replace what containers mount",
 		}
 	case len(details) > 0:
 		return result{Warn, strings.Join(details, "; "), "remove directories that overlap those of the daemon from hostPaths in [policy]"}
@@ -58,18 +59,18 @@ func inside(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// writableByOthers returns how users other than root can write to a directory, or "".
-func writableByOthers(dir string) string {
+// writableByOthers returns how users other than the owners can write to a directory, or "".
+func writableByOthers(dir string, owners []int) string {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return "" // the check of the policy reports it
 	}
 	stat, is := info.Sys().(*syscall.Stat_t)
 	switch {
-	case is && stat.Uid != 0:
+	case is && !slices.Contains(owners, int(stat.Uid)):
 		return fmt.Sprintf("owned by uid %d, not by root", stat.Uid)
 	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Sprintf("users other than root can write to it (mode %04o)", info.Mode().Perm())
+		return fmt.Sprintf("users other than its owner can write to it (mode %04o)", info.Mode().Perm())
 	}
 	return ""
 }

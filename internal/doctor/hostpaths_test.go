@@ -72,4 +72,14 @@ func TestHostPathsWithoutRoot(t *testing.T) {
 			t.Errorf("%s: %+v", dir, r)
 		}
 	}
+	shared := t.TempDir() // of this user
+	for mode, want := range map[os.FileMode]Grade{0o755: OK, 0o775: Warn} {
+		c.Policy.HostPaths = []string{shared}
+		if err := os.Chmod(shared, mode); err != nil {
+			t.Fatal(err)
+		}
+		if r := hostPaths(c); r.grade != want {
+			t.Errorf("mode %v: %+v", mode, r)
+		}
+	}
 }
