@@ -81,6 +81,8 @@ const (
 	EventContainerStartupFailed   EventKind = "ContainerStartupFailed"
 	EventContainerPostStartFailed EventKind = "ContainerPostStartFailed"
 	EventContainerKilled          EventKind = "ContainerKilled"
+	EventDeviceRemoved            EventKind = "DeviceRemoved"
+	EventDeviceAdded              EventKind = "DeviceAdded"
 	EventProbeFailed              EventKind = "ProbeFailed"
 	EventProbeErrored             EventKind = "ProbeErrored"
 	EventProbeWarned              EventKind = "ProbeWarned"

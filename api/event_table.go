@@ -121,6 +121,8 @@ func lifeEvents() []EventEntry {
 		},
 		{EventContainerPostStartFailed, "Killing", normal, "FailedPostStartHook", []string{"grace"}, true},
 		{EventContainerKilled, "Killing", warning, "Container {container} {cause}, killing it", []string{"grace"}, true},
+		{EventDeviceRemoved, "DeviceRemoved", warning, "Device {device} of container {container} was unplugged", nil, true},
+		{EventDeviceAdded, "DeviceAdded", normal, "Device {device} of container {container} is plugged in{then}", nil, true},
 		{EventSignalFailed, "FailedKillPod", warning, "Failed to send a signal to container {container}: {error}", nil, true},
 		{EventEngineUnavailable, "EngineUnavailable", warning, "Container engine unavailable, retrying: {error}", nil, true},
 		{
@@ -325,6 +327,8 @@ var messageIDs = map[string]string{
 	"DaemonCrashed":                   "7b921be3bd03483198a7b58b3c5492d5",
 	"DeadlineExceeded":                "f1a2e0501cae4f54a6846a3050928e26",
 	"DefinitionChanged":               "a9040fc637874baebf361e2fcdd4847b",
+	"DeviceAdded":                     "5a9d1c0b7f3e4a1c8d2e6b40c7a95e13",
+	"DeviceRemoved":                   "b3f7e52a96d84c0fa1c4d80e2f61b7a9",
 	"DiskSpaceAvailable":              "55892eb40fd044eb85e31c6ef8ff0e17",
 	"EngineDamaged":                   "7d8099cec0404737993edc46c82206e6",
 	"EngineUnavailable":               "698fde7597474738bed936f9122444fa",

@@ -235,6 +235,7 @@ const (
 	CauseStartRequested      CauseKind = "StartRequested"      // By; the pod was started again
 	CauseRestartRequested    CauseKind = "RestartRequested"    // By; a restart of the container or of the pod
 	CauseDefinitionChanged   CauseKind = "DefinitionChanged"   // Message: the fields
+	CauseDeviceRemoved       CauseKind = "DeviceRemoved"       // Message: the device that was unplugged
 	CauseContainerRemoved    CauseKind = "ContainerRemoved"    // from the definition of the pod
 	CausePodFinished         CauseKind = "PodFinished"         // the pod has no containers left to run that this one serves
 	CauseDeadlineExceeded    CauseKind = "DeadlineExceeded"    // Message

@@ -143,6 +143,11 @@ func (r *Runtime) KillContainer(ctx context.Context, uid string, ref lifecycle.R
 	return r.containers.Kill(ctx, uid, ref)
 }
 
+// WatchDevices reports the devices of a container that are unplugged and plugged in, see [container.Service.WatchDevices].
+func (r *Runtime) WatchDevices(ctx context.Context, uid string, o lifecycle.DeviceOrder, report func(lifecycle.DeviceChange)) error {
+	return r.containers.WatchDevices(ctx, uid, o, report)
+}
+
 // RemoveContainer removes a run that has exited, and older runs of its container, see [container.Service.Remove].
 func (r *Runtime) RemoveContainer(ctx context.Context, uid string, _ *spec.Pod, ref lifecycle.Ref) error {
 	return r.containers.Remove(ctx, uid, ref)

@@ -18,6 +18,24 @@ type Device struct {
 	Permissions string `json:"permissions,omitempty"`
 	// Start the container without the device if it does not exist. Default: false: the container waits for it.
 	Optional bool `json:"optional,omitempty"`
+	// What happens to a running container when the device is unplugged, or a directory has none left. `restart` stops the container, which
+	// starts again when the device is back. With `keep` it runs on. Default: `restart`, or `keep` for an optional device.
+	OnRemove DeviceRemoval `json:"onRemove,omitempty"`
+}
+
+// DeviceRemoval is what happens to a container whose device is unplugged.
+type DeviceRemoval string
+
+// The values of [Device.OnRemove].
+const (
+	DeviceRestart DeviceRemoval = "restart"
+	DeviceKeep    DeviceRemoval = "keep"
+)
+
+// Restarts reports whether a running container is restarted when the device is unplugged. By default a container without which it would
+// not have been started does not run on without it either.
+func (d *Device) Restarts() bool {
+	return d.OnRemove == DeviceRestart || d.OnRemove == "" && !d.Optional
 }
 
 // InContainer returns the absolute path of the device in the container.
@@ -74,6 +92,7 @@ func (v *validator) devices(c *Container) {
 			continue
 		}
 		v.permissions(&d.Permissions)
+		oneOf(v, &d.OnRemove, DeviceRestart, DeviceKeep)
 		field := &d.ContainerPath
 		if d.ContainerPath == "" {
 			field = &d.Path

@@ -30,6 +30,23 @@ func TestDevices(t *testing.T) {
 	}
 }
 
+// TestDeviceRestarts: a container that does not start without a device does not run on without it, unless it says so.
+func TestDeviceRestarts(t *testing.T) {
+	for _, test := range []struct {
+		d    Device
+		want bool
+	}{
+		{Device{}, true},
+		{Device{Optional: true}, false},
+		{Device{Optional: true, OnRemove: DeviceRestart}, true},
+		{Device{OnRemove: DeviceKeep}, false},
+	} {
+		if got := test.d.Restarts(); got != test.want {
+			t.Errorf("%+v: %v, want %v", test.d, got, test.want)
+		}
+	}
+}
+
 func TestBadDevices(t *testing.T) {
 	for _, test := range []struct{ file, path, message, hint string }{
 		{
@@ -47,6 +64,7 @@ func TestBadDevices(t *testing.T) {
 		{`devices = ["/dev/null"]`, "devices[0]", "/dev/null is set up by the OCI runtime", ""},
 		{`devices = ["/dev/shm/x"]`, "devices[0]", "/dev/shm is set up by the OCI runtime", ""},
 		{`devices = [{ path = "/dev/a", permissions = "rx" }]`, "devices[0].permissions", "one or more of the letters r, w and m", ""},
+		{`devices = [{ path = "/dev/a", onRemove = "stop" }]`, "devices[0].onRemove", `supported values: "restart", "keep"`, ""},
 		{`devices = [{ path = "/dev/a", permissions = "rr" }]`, "devices[0].permissions", "one or more of the letters r, w and m", ""},
 		{`devices = ["/dev/a", { path = "/dev/b", containerPath = "/dev/./a" }]`, "devices[1].containerPath", "Duplicate value", ""},
 		{

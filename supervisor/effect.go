@@ -42,6 +42,7 @@ type effects struct {
 	hooks         map[hookRef]context.CancelFunc
 	probes        map[lifecycle.ProbeRef]*activeProbe
 	waits         map[lifecycle.WaitRef]context.CancelFunc
+	devices       map[deviceKey]context.CancelFunc
 	cancelSandbox context.CancelFunc // stops the watch of the sandbox; may be nil
 }
 
@@ -65,7 +66,7 @@ func newEffects(sh *shared, uid string, pod *atomic.Pointer[spec.Pod], m mailbox
 		pulls:  map[string]context.CancelFunc{},
 		hooks:  map[hookRef]context.CancelFunc{},
 		probes: map[lifecycle.ProbeRef]*activeProbe{},
-		waits:  map[lifecycle.WaitRef]context.CancelFunc{},
+		waits:  map[lifecycle.WaitRef]context.CancelFunc{}, devices: map[deviceKey]context.CancelFunc{},
 	}
 }
 

@@ -177,6 +177,16 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			func(w *troubled) { w.host.set("path", true) },
 			emitted{api.EventPodWaiting, api.EventConditionMet},
 		},
+		{
+			"device unplugged and plugged in",
+			with(func(_ *spec.Pod, c *spec.Container) { c.Devices = []spec.Device{{Path: "/dev/a"}} }), nil,
+			func(w *troubled) {
+				w.engine.SetDevice("/dev/a", false)
+				time.Sleep(55 * time.Second) // not when it is tried again
+				w.engine.SetDevice("/dev/a", true)
+			},
+			emitted{api.EventDeviceRemoved, api.EventDeviceAdded},
+		},
 		{"pod evicted", with(nothing), nil, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.Evict(s.Facts.UID, "too much")

@@ -198,6 +198,8 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 		}
 	case waitReport:
 		l.fold(m.event(now), now)
+	case deviceReport:
+		l.fold(m.event(now), now)
 	case heartbeat:
 		close(m)
 	case stateWritten:

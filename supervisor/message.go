@@ -23,6 +23,7 @@ import (
 //	volumesChanged   effects.watchVolumes (watch.go)                    that the volumes of the pod are not updated, or again
 //	probeEvents      effects.startProbe (probe.go)                      what a probe found
 //	waitReport       effects.startWait (waitfor.go)                     that a condition is met, or why it is not
+//	deviceReport     effects.startDevices (device.go)                   that a device of a container was plugged in or unplugged
 //	heartbeat        loop.answers (heartbeat.go)                        nothing: the daemon checks that the loop works
 //	stateWritten     loop.run (loop.go), for the writer of the state    that a write succeeded, failed or hangs
 //
@@ -113,6 +114,13 @@ type waitReport struct {
 	unmet string
 }
 
+// deviceReport reports that a device of a container was plugged in or unplugged.
+type deviceReport struct {
+	watched
+	ref    lifecycle.Ref
+	change lifecycle.DeviceChange
+}
+
 // stateWritten reports the result of a write of the state file.
 type stateWritten struct{ err error }
 
@@ -160,6 +168,8 @@ func (volumesChanged) isMessage() {}
 func (probeEvents) isMessage() {}
 
 func (waitReport) isMessage() {}
+
+func (deviceReport) isMessage() {}
 
 func (stateWritten) isMessage() {}
 

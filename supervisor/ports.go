@@ -97,6 +97,10 @@ type Containers interface {
 	StopContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error
 	// KillContainer sends SIGKILL to all processes of the container.
 	KillContainer(ctx context.Context, uid string, ref lifecycle.Ref) error
+	// WatchDevices calls report when a device of a run is unplugged, and when it is plugged in again, maybe as another node. Of a run that
+	// could not be created it reports one device that is plugged in when all exist. It makes the new node usable in a container that runs,
+	// where that is possible. It returns when ctx ends, or if it cannot go on. report may block until ctx ends.
+	WatchDevices(ctx context.Context, uid string, o lifecycle.DeviceOrder, report func(lifecycle.DeviceChange)) error
 	// RemoveContainer removes the records, writable layers and logs of an exited attempt and of all older attempts of the container, whose
 	// removal may have failed.
 	RemoveContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error

@@ -11,17 +11,19 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// setWatches starts and stops the probes and the watches of conditions so that exactly those of a decision run. The address is that of the
-// pod, for probes; since is when the pod started to wait.
+// setWatches starts and stops the probes and the watches of conditions and devices so that exactly those of a decision run. The address is
+// that of the pod, for probes; since is when the pod started to wait.
 func (e *effects) setWatches(ctx context.Context, d *lifecycle.Decision, address string, since lifecycle.Instant) {
 	e.setProbes(ctx, d.Probes, address)
 	e.setWaits(ctx, d.Waits, since)
+	e.setDevices(ctx, d.Devices)
 }
 
-// forgetWatches forgets the probes and the watches of conditions. Their context is done.
+// forgetWatches forgets the probes and the watches of conditions and devices. Their context is done.
 func (e *effects) forgetWatches() {
 	clear(e.probes)
 	clear(e.waits)
+	clear(e.devices)
 }
 
 // setWaits starts and stops watches so that exactly the ordered conditions are watched.

@@ -34,6 +34,7 @@ var ticks = map[api.EventKind]timeline.TickKind{
 	api.EventImageNeverPull:        timeline.Trouble,
 	api.EventImageInspectFailed:    timeline.Trouble,
 	api.EventRestartRequested:      timeline.Request,
+	api.EventDeviceRemoved:         timeline.Trouble,
 }
 
 // marks are the kinds of events of pods that a timeline has as vertical lines, with their labels.

@@ -30,25 +30,44 @@ func grantedDevices(ctx context.Context, c *spec.Container) ([]oci.Device, error
 	var all []oci.Device
 	for i := range c.Devices {
 		d := &c.Devices[i]
-		nodes, err := deviceNodes(ctx, filepath.Clean(d.Path), d.InContainer())
-		switch {
-		case err == nil && len(nodes) == 0:
-			err = engine.Refused(ctx, lifecycle.ReasonDeviceMissing, fmt.Errorf("device %s: the directory has no device", d.Path))
-		case errors.Is(err, fs.ErrNotExist):
-			err = engine.Refused(ctx, lifecycle.ReasonDeviceMissing, fmt.Errorf("device %s does not exist", d.Path))
-		}
-		if f, ok := errors.AsType[lifecycle.Failure](err); ok && f.Reason == lifecycle.ReasonDeviceMissing && d.Optional {
-			continue
+		nodes, err := presentNodes(ctx, d)
+		if errors.Is(err, errNoDevice) {
+			if d.Optional {
+				continue
+			}
+			err = engine.Refused(ctx, lifecycle.ReasonDeviceMissing, err)
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range nodes {
-			n.Access = d.Access()
-			all = append(all, n)
-		}
+		all = append(all, nodes...)
 	}
 	return all, nil
+}
+
+// errNoDevice is the error of a device that does not exist, or of a directory without any.
+var errNoDevice = errors.New("no device")
+
+// missingError is an [errNoDevice] with another text.
+type missingError struct{ text string }
+
+func (e missingError) Error() string { return e.text }
+
+func (missingError) Is(target error) bool { return target == errNoDevice }
+
+// presentNodes returns the nodes of a device as they are now. The error is [errNoDevice] if there are none.
+func presentNodes(ctx context.Context, d *spec.Device) ([]oci.Device, error) {
+	nodes, err := deviceNodes(ctx, filepath.Clean(d.Path), d.InContainer())
+	switch {
+	case err == nil && len(nodes) == 0:
+		return nil, missingError{"device " + d.Path + ": the directory has no device"}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, missingError{"device " + d.Path + " does not exist"}
+	}
+	for i := range nodes {
+		nodes[i].Access = d.Access()
+	}
+	return nodes, err
 }
 
 // deviceNodes returns the device nodes at or below a path of the host, whose links it resolves, with their paths in the container. In a

@@ -57,6 +57,11 @@ func (r *Runtime) StartContainer(
 			}
 		}
 		r.notify()
+		if d := r.missing(c); d != nil {
+			return lifecycle.Failure{
+				Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonDeviceMissing, Message: "device " + d.Path + " does not exist",
+			}
+		}
 		program := r.program(pod, c, a)
 		if program.Refused != nil {
 			return *program.Refused

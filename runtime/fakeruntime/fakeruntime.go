@@ -78,6 +78,7 @@ type Runtime struct {
 	tagged  map[string]int      // by name of an image: how often it was retagged
 	kept    map[string][]string // by pod: the IDs of images
 	stale   map[string]string   // by UID: why volumes are not updated
+	away    map[string]bool     // by path: devices that do not exist
 }
 
 // podState is the engine's state of one pod.
@@ -99,6 +100,7 @@ func New(o Options) *Runtime {
 		tagged:  map[string]int{},
 		kept:    map[string][]string{},
 		stale:   map[string]string{},
+		away:    map[string]bool{},
 		volumes: map[string]string{},
 	}
 }

@@ -209,7 +209,10 @@ func (e Emission) stopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.D
 	default:
 		f["why"] = string(why)
 	}
-	if why == lifecycle.ReasonRestartRequested { // of the container or of the pod
+	switch why {
+	case lifecycle.ReasonDeviceRemoved:
+		cause = e.causes.ofContainer(ref.Container)
+	case lifecycle.ReasonRestartRequested: // of the container or of the pod
 		cause = max(cause, e.causes.ofContainer(ref.Container))
 	}
 	e.emitBecause(cause, kind, ref.Container, f)
@@ -242,6 +245,14 @@ func (e Emission) Folded(before *lifecycle.Facts, ev lifecycle.Event) {
 	case lifecycle.ContainerRestartRequested:
 		if before.Containers[ev.Container] != e.facts.Containers[ev.Container] {
 			e.Emit(api.EventRestartRequested, ev.Container, event.Fields{"container": ev.Container, "by": ev.By})
+		}
+	case lifecycle.DeviceRemoved:
+		e.deviceRemoved(before, ev)
+	case lifecycle.DeviceAdded:
+		if ev.Ref == e.newest(ev.Container).Ref {
+			e.Emit(api.EventDeviceAdded, ev.Container, event.Fields{
+				"container": ev.Container, "device": ev.Device, "then": because(ev.Outcome),
+			})
 		}
 	case lifecycle.PodEvicted:
 		if before.Stop.Requested.IsZero() {
@@ -278,6 +289,22 @@ func (e Emission) Folded(before *lifecycle.Facts, ev lifecycle.Event) {
 	case lifecycle.ProbeWarned:
 		e.probed(ev.ProbeRef, ev.Result, 0)
 	}
+}
+
+// deviceRemoved emits that a device of the newest run was unplugged, unless it is restarted for another one.
+func (e Emission) deviceRemoved(before *lifecycle.Facts, ev lifecycle.DeviceRemoved) {
+	if ev.Ref != e.newest(ev.Container).Ref || ev.Restarts && before.Containers[ev.Container] == e.facts.Containers[ev.Container] {
+		return
+	}
+	e.Emit(api.EventDeviceRemoved, ev.Container, event.Fields{"container": ev.Container, "device": ev.Device})
+}
+
+// because returns an outcome as the end of a sentence; empty: there is none.
+func because(outcome string) string {
+	if outcome == "" {
+		return ""
+	}
+	return ", " + outcome
 }
 
 func (e Emission) sandboxLost(lost lifecycle.SandboxLost) {
@@ -361,6 +388,7 @@ func (e Emission) exited(container string, exit lifecycle.Exit) {
 var onRequest = map[lifecycle.Reason]bool{
 	lifecycle.ReasonStopped: true, lifecycle.ReasonRestartRequested: true, lifecycle.ReasonDefinitionChanged: true,
 	lifecycle.ReasonContainerRemoved: true, lifecycle.ReasonPodFinished: true, lifecycle.ReasonRestartingAllContainers: true,
+	lifecycle.ReasonDeviceRemoved: true,
 }
 
 // backOff emits the delay before the next attempt of a container, if there is one.

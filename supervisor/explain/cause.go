@@ -23,7 +23,9 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *api.C
 		case lifecycle.ReasonPodFinished:
 			c.Kind = api.CausePodFinished
 		case lifecycle.ReasonRestartRequested:
-			c.Kind, c.By = api.CauseRestartRequested, b.by(e.Cause)
+			c.Kind, c.By = api.CauseRestartRequested, b.field(e.Cause, "by")
+		case lifecycle.ReasonDeviceRemoved:
+			c.Kind, c.Message = api.CauseDeviceRemoved, b.field(e.Cause, "device")
 		case lifecycle.ReasonRestartingAllContainers:
 			c.Kind = api.CauseRestartAll
 		default:
@@ -48,6 +50,8 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *api.C
 		c.By = e.Fields["by"]
 	case api.EventContainerChanged:
 		c.Message = e.Fields["changes"]
+	case api.EventDeviceRemoved:
+		c.Message = e.Fields["device"]
 	case api.EventPodDeadlineExceeded:
 		c.Reason, c.Message = api.ReasonDeadlineExceeded, e.Message
 	case api.EventPodBackoffExceeded:
@@ -79,6 +83,7 @@ var causeKinds = map[api.EventKind]api.CauseKind{
 	api.EventRestartRequested:         api.CauseRestartRequested,
 	api.EventContainerChanged:         api.CauseDefinitionChanged,
 	api.EventContainerDropped:         api.CauseContainerRemoved,
+	api.EventDeviceRemoved:            api.CauseDeviceRemoved,
 	api.EventContainerCreateFailed:    api.CauseCreateFailed,
 	api.EventContainerStartFailed:     api.CauseStartFailed,
 	api.EventImagePullFailed:          api.CauseImageFailed,
@@ -92,11 +97,11 @@ var causeKinds = map[api.EventKind]api.CauseKind{
 	api.EventPodBackoffExceeded:       api.CauseBackoffLimit,
 }
 
-// by is who requested what an event reports; empty: not known.
-func (b *builder) by(seq uint64) string {
+// field is a field of an event; empty: not known.
+func (b *builder) field(seq uint64, name string) string {
 	for i := range b.events {
 		if e := &b.events[i]; e.Seq == seq {
-			return e.Fields["by"]
+			return e.Fields[name]
 		}
 	}
 	return ""
@@ -134,6 +139,8 @@ func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *api.Cause {
 		c.Kind = api.CausePodFinished
 	case lifecycle.ReasonRestartRequested:
 		c.Kind, c.By = api.CauseRestartRequested, b.snapshot.Facts.Restart.By
+	case lifecycle.ReasonDeviceRemoved:
+		c.Kind, c.Message = api.CauseDeviceRemoved, a.DeviceRemoved
 	case lifecycle.ReasonDefinitionChanged:
 		c.Kind = api.CauseDefinitionChanged
 	case lifecycle.ReasonContainerRemoved:

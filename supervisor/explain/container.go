@@ -130,7 +130,7 @@ func (b *builder) setTerminated(c *api.ExplainedContainer, t *lifecycle.Terminat
 var ofPod = map[api.CauseKind]bool{
 	api.CauseStopRequested: true, api.CausePodFinished: true, api.CauseDeadlineExceeded: true, api.CauseBackoffLimit: true,
 	api.CauseEvicted:    true,
-	api.CauseRestartAll: true, api.CauseSandboxChanged: true,
+	api.CauseRestartAll: true, api.CauseSandboxChanged: true, api.CauseDeviceRemoved: true,
 	api.CauseStartRequested: true, api.CauseRestartRequested: true, api.CauseDefinitionChanged: true, api.CauseContainerRemoved: true,
 }
 

@@ -312,6 +312,8 @@ func (w *writer) clause(c *api.Cause, subject string) string {
 		return subject + " is running"
 	case api.CauseStartRequested, api.CauseRestartRequested, api.CauseDefinitionChanged, api.CauseContainerRemoved:
 		return requestedClause(c, subject)
+	case api.CauseDeviceRemoved:
+		return owned("device "+c.Message, subject) + " was unplugged"
 	case api.CauseCreating:
 		return subject + " is being created"
 	case api.CauseContainersCompleted:

@@ -38,6 +38,8 @@ var onContainer = map[api.EventKind]bool{
 	api.EventImagePullFailed:          false,
 	api.EventImageInspectFailed:       false,
 	api.EventImageNeverPull:           false,
+	api.EventDeviceRemoved:            false,
+	api.EventDeviceAdded:              true,
 	api.EventPreStopFailed:            true,
 	api.EventSignalFailed:             true,
 	api.EventContainerBackOff:         true,

@@ -71,7 +71,7 @@ func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at In
 		// concerned a sandbox that no longer exists.
 		return Instant{}, 0
 	case !a.CreateFailed.IsZero():
-		return a.CreateFailed.Add(retryDelay), 0
+		return a.createDue(), 0
 	}
 	b := restartBackoff(pod, c)
 	if h.Backoff.Level == 0 || a.Exited.Sub(h.Backoff.Granted) > b.reset {

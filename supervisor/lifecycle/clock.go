@@ -66,7 +66,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 	attempt := func(a *Attempt) {
 		for _, t := range []*Instant{
 			&a.Requested, &a.Retry, &a.Started, &a.CreateFailed, &a.TerminationRequested, &a.StopRequested, &a.StopSent,
-			&a.KillRequested, &a.KillSent, &a.SignalFailed, &a.Exited,
+			&a.KillRequested, &a.KillSent, &a.SignalFailed, &a.Exited, &a.DeviceAdded,
 		} {
 			move(t)
 		}

@@ -127,7 +127,7 @@ func everyInstant(t *testing.T, old lifecycle.Instant) lifecycle.Facts {
 		PostStart: hook, PreStop: hook, Probes: lifecycle.Probes{Startup: probed, Liveness: probed, Readiness: probed},
 		Requested: old, Retry: old, Started: old, TerminationRequested: old, CreateFailed: old, StopRequested: old, StopSent: old,
 		KillRequested: old, KillSent: old,
-		SignalFailed: old, Exited: old, Removal: removal,
+		SignalFailed: old, Exited: old, Removal: removal, DeviceAdded: old,
 	}
 	facts := lifecycle.Facts{
 		RestartedAt: old, EngineUnavailable: old, AgainAt: old, Restart: lifecycle.Restart{Requested: old},

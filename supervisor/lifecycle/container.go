@@ -88,6 +88,9 @@ type Attempt struct {
 	Architecture string  `json:"imageArchitecture,omitempty"` // of the image, such as amd64; empty if unknown
 	ID           string  `json:"id,omitempty"`                // the engine's ID
 
+	DeviceRemoved string  `json:"deviceRemoved,omitempty"` // the device for which the run is replaced, as in the pod file
+	DeviceAdded   Instant `json:"deviceAdded,omitzero"`    // when the devices existed without which the container could not be created
+
 	PostStart Hook   `json:"postStart,omitzero"`
 	Probes    Probes `json:"probes,omitzero"`
 	PreStop   Hook   `json:"preStop,omitzero"`
@@ -125,7 +128,8 @@ func (a *Attempt) terminated() bool { return !a.Exited.IsZero() }
 
 // interrupted reports whether a run was stopped to be replaced. Whatever its exit code, it has neither completed nor failed.
 func (a *Attempt) interrupted() bool {
-	return a.StopReason == ReasonRestartRequested || a.StopReason == ReasonDefinitionChanged || a.StopReason == ReasonContainerRemoved
+	return a.StopReason == ReasonRestartRequested || a.StopReason == ReasonDefinitionChanged ||
+		a.StopReason == ReasonContainerRemoved || a.StopReason == ReasonDeviceRemoved
 }
 
 // failed reports whether the run has failed: not one that was stopped for another reason than a failure, nor one that was lost.

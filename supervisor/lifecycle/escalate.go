@@ -82,12 +82,13 @@ func (f *Facts) holdsEscalation(c *spec.Container, init bool) bool {
 	switch {
 	case h.Pull.For > a.N() && h.Pull.Done.IsZero():
 		return true // the image is being pulled, or cannot be pulled
-	case !a.CreateFailed.IsZero() && (a.Exit.Reason == ReasonCreateConfigError || a.Exit.Reason == ReasonDeviceMissing):
+	case a.misses() || !a.CreateFailed.IsZero() && a.Exit.Reason == ReasonCreateConfigError:
 		return true
 	case !a.running():
 		return false
 	}
-	return init || h.mustStop() == ReasonDefinitionChanged || c.StartupProbe != nil && !a.started(c)
+	why := h.mustStop()
+	return init || why == ReasonDefinitionChanged || why == ReasonDeviceRemoved || c.StartupProbe != nil && !a.started(c)
 }
 
 // CountUnready records that the pod's unready time counts from now on. See [RecordOnly].

@@ -277,6 +277,10 @@ func (v *invariants) stopReason(f lifecycle.Facts, ref lifecycle.Ref, why lifecy
 		if !requested {
 			v.violation("%v is stopped although its definition is unchanged", ref)
 		}
+	case lifecycle.ReasonDeviceRemoved:
+		if !requested || attempt(f, ref).DeviceRemoved == "" {
+			v.violation("%v is stopped although it has all of its devices", ref)
+		}
 	case lifecycle.ReasonContainerRemoved:
 		if !removed && !requested {
 			v.violation("%v is stopped although it was not removed", ref)

@@ -6,11 +6,12 @@ import (
 
 // Decision is the result of [Decide]. It does not contain the status: see [StatusOf].
 type Decision struct {
-	Actions []Action     // to be carried out now, in this order
-	Probes  []ProbeOrder // the probes that must run, and no others
-	Waits   []WaitRef    // the conditions that must be watched, and no others
-	Wake    Instant      // when to decide again if no event arrives before; zero: only an event can change the decision
-	Removed bool         // everything of the pod is removed; no further decision is needed
+	Actions []Action      // to be carried out now, in this order
+	Probes  []ProbeOrder  // the probes that must run, and no others
+	Waits   []WaitRef     // the conditions that must be watched, and no others
+	Devices []DeviceOrder // the runs whose devices must be watched, and no others
+	Wake    Instant       // when to decide again if no event arrives before; zero: only an event can change the decision
+	Removed bool          // everything of the pod is removed; no further decision is needed
 }
 
 // plan is a decision under construction.

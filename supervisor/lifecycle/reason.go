@@ -102,6 +102,8 @@ const (
 	ReasonRestartRequested Reason = "RestartRequested"
 	// ReasonDefinitionChanged means that the definition of the container was changed.
 	ReasonDefinitionChanged Reason = "DefinitionChanged"
+	// ReasonDeviceRemoved means that a device of the container was unplugged.
+	ReasonDeviceRemoved Reason = "DeviceRemoved"
 	// ReasonContainerRemoved means that the container was removed from the pod's definition.
 	ReasonContainerRemoved Reason = "ContainerRemoved"
 )

@@ -55,6 +55,7 @@ func (p *plan) initContainers() bool {
 
 // ensureRunning checks a running container, or takes the next step towards its next run.
 func (p *plan) ensureRunning(c *spec.Container, h *Container) {
+	p.watchDevices(c, h)
 	if h.Newest.live() {
 		p.checkRunning(c, h)
 	} else {
@@ -73,9 +74,11 @@ func (p *plan) appContainers() {
 		first := p.facts.firstInRound(a)
 		switch {
 		case a.live():
+			p.watchDevices(c, &h)
 			p.checkRunning(c, &h)
 		case p.facts.countsAsTerminated(a) && !shouldRestart(p.pod, c, a):
 		default:
+			p.watchDevices(c, &h)
 			p.startNext(c, &h, !first || !blocked)
 		}
 		blocked = blocked || p.facts.startInProgress(c) || (first && p.planned(c.Name))

@@ -115,7 +115,8 @@ func TestCompleted(t *testing.T) {
 // TestInterrupted: a run that was stopped to be replaced has neither completed nor failed, and any other has.
 func TestInterrupted(t *testing.T) {
 	for reason, want := range map[Reason]bool{
-		ReasonRestartRequested: true, ReasonDefinitionChanged: true, ReasonContainerRemoved: true, ReasonLivenessProbe: false, "": false,
+		ReasonRestartRequested: true, ReasonDefinitionChanged: true, ReasonContainerRemoved: true, ReasonDeviceRemoved: true,
+		ReasonLivenessProbe: false, "": false,
 	} {
 		if got := (&Attempt{StopReason: reason}).interrupted(); got != want {
 			t.Errorf("stopped because of %q: %t, want %t", reason, got, want)

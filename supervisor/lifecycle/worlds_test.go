@@ -42,7 +42,7 @@ func seed(f *testing.F) {
 
 // input returns random bytes for a life of a pod.
 func input(n int) []byte {
-	r := rand.New(rand.NewPCG(uint64(n), 3))
+	r := rand.New(rand.NewPCG(uint64(n), 5))
 	data := make([]byte, 1<<15)
 	for i := range data {
 		data[i] = byte(r.IntN(256))
@@ -84,6 +84,7 @@ func observedWorld(t *rapid.T, observe func(lifecycletest.Step)) {
 		w.At(at, do)
 	}
 	w.At(faultsEnd, func() { w.SetUnavailable(false) })
+	w.At(faultsEnd, func() { w.SetDevice(stick, true) })
 	for _, condition := range pod.WaitFor {
 		w.At(faultsEnd, func() { w.SetCondition(condition, true) })
 	}
@@ -178,6 +179,9 @@ func drawPod(t *rapid.T) *spec.Pod {
 			"own policy")
 		drawRules(t, &pod.Containers[i])
 	}
+	for c := range pod.EveryContainer() {
+		drawDevices(t, c)
+	}
 	if rapid.Bool().Draw(t, "waitFor") {
 		pod.WaitFor = waitConditions[:rapid.IntRange(1, len(waitConditions)).Draw(t, "conditions")]
 	}
@@ -209,6 +213,19 @@ func retryAll(pod *spec.Pod) {
 				own(spec.RestartNever, rule("RestartAllContainers", "NotIn", 0))(&list[i])
 			}
 		}
+	}
+}
+
+// stick is a device of containers.
+const stick = "/dev/stick"
+
+// drawDevices adds a device to a container.
+func drawDevices(t *rapid.T, c *spec.Container) {
+	if rapid.IntRange(0, 2).Draw(t, "device") == 0 {
+		c.Devices = []spec.Device{{
+			Path: stick, Optional: rapid.Bool().Draw(t, "optional"),
+			OnRemove: rapid.SampledFrom([]spec.DeviceRemoval{"", spec.DeviceRestart, spec.DeviceKeep}).Draw(t, "onRemove"),
+		}}
 	}
 }
 
@@ -335,11 +352,13 @@ func drawFault(t *rapid.T, w *lifecycletest.World) func() {
 			w.Redefine(to, flag, restarted...)
 		},
 		"condition": func() { w.SetCondition(waitConditions[int(off/(100*time.Millisecond))%2], flag) },
+		"device":    func() { w.SetDevice(stick, flag) },
 		"exit":      func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
 	}
 	return do[rapid.SampledFrom([]string{
 		"loseSandbox", "crash", "reboot", "unavailable", "jumpClock", "exit", "addEphemeral", "stop", "grace", "restart", "collect",
 		"container", "redefine", "redefine", "condition", "condition",
+		"device", "device",
 	}).Draw(t,
 		"what")]
 }

@@ -158,7 +158,7 @@ func (c *checker) happening(h *Happening) {
 		return
 	}
 	for name, field := range map[string]any{
-		"pod": &h.Pod, "container": &h.Container, "grace": &h.Grace, "file": &h.File, "by": &h.By, "for": &h.For,
+		"pod": &h.Pod, "container": &h.Container, "grace": &h.Grace, "file": &h.File, "by": &h.By, "for": &h.For, "device": &h.Device,
 	} {
 		if !slices.Contains(kind.Fields, name) && !isEmpty(field) {
 			c.bad(h, field, "is not used by the event "+h.Event, "remove it")
@@ -169,6 +169,8 @@ func (c *checker) happening(h *Happening) {
 		c.bad(h, &h.File, "file is required", "")
 	case h.Event == "oomKill" && h.Container == "":
 		c.bad(h, &h.Container, "container is required", "")
+	case h.Event == "unplug" && h.Device == "":
+		c.bad(h, &h.Device, "device is required", "")
 	case h.Event == "clockLeap" && h.By == "":
 		c.bad(h, &h.By, "by is required", "")
 	}

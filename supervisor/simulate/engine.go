@@ -153,6 +153,11 @@ func (p *Pod) startContainer(a lifecycle.StartContainer, r *Run) lifecycle.Event
 		return started
 	case r.Failure != nil:
 		return p.failed(a, *r.Failure)
+	case p.missing(a.Container) != nil:
+		return p.failed(a, lifecycle.Failure{
+			Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonDeviceMissing,
+			Message: "device " + p.missing(a.Container).Path + " does not exist",
+		})
 	case p.world.diskFull:
 		return p.failed(a, lifecycle.Failure{
 			Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateContainerError, Message: noSpace,

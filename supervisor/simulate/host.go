@@ -180,6 +180,7 @@ func (w *World) restart(off time.Duration, boot func(), begin func(*Pod)) {
 	for _, p := range w.pods {
 		p.stopProbes()
 		clear(p.watched)
+		clear(p.devices)
 	}
 	supervisor := w.supervisor
 	w.At(w.now+off, func() {

@@ -52,6 +52,7 @@ type Pod struct {
 	hooks   map[hook]func(lifecycle.Event)   // ends the running hook of a run
 	workers map[lifecycle.ProbeRef]*worker
 	watched map[lifecycle.WaitRef]bool
+	devices map[lifecycle.Ref]*deviceWatch // by run
 
 	earlier *spec.Pod // the definition to which an update rolls back; nil: none
 
@@ -77,6 +78,7 @@ func newPod(w *World, pod *spec.Pod, script Script) *Pod {
 		},
 		images: map[string]bool{}, pulls: map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
 		before: map[string]lifecycle.Container{}, workers: map[lifecycle.ProbeRef]*worker{}, watched: map[lifecycle.WaitRef]bool{},
+		devices: map[lifecycle.Ref]*deviceWatch{},
 	}
 	p.Facts = lifecycle.Facts{UID: "uid", Accepted: w.Now()}
 	if n := len(w.pods); n > 0 {
@@ -123,6 +125,7 @@ func (p *Pod) turn() {
 		p.removed = d.Removed
 		p.probes(d.Probes)
 		p.watchConditions(d.Waits)
+		p.watchDevices(d.Devices)
 		p.save(now)
 		for _, a := range todo {
 			p.begin(a)

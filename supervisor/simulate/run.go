@@ -305,6 +305,7 @@ func (r *runner) schedule(h *Happening, updated []*spec.Pod) {
 		"update":  func() { r.update(updated) },
 		"reboot":  func() { w.Reboot(lasts) }, "powerCut": func() { w.Cut(lasts, true) },
 		"daemonCrash": func() { w.Crash(lasts) },
+		"unplug":      during(func(away bool) { w.SetDevice(h.Device, !away) }),
 		"clockLeap":   func() { w.JumpClock(h.By.Duration()) },
 		"diskFull":    during(w.SetDiskFull), "registryDown": during(w.SetRegistryDown), "engineDown": during(w.SetUnavailable),
 	}[h.Event]

@@ -120,6 +120,8 @@ type Happening struct {
 	Pod string `json:"pod,omitempty"`
 	// Container of `restart` and `oomKill`. Required for `oomKill`. Default: the whole pod.
 	Container string `json:"container,omitempty"`
+	// Device of `unplug`, as in `devices` of the pod file. Required for it.
+	Device string `json:"device,omitempty"`
 	// Grace period of `stop`. Default: that of the pod.
 	Grace Duration `json:"grace,omitempty"`
 	// Pod file of `update`, relative to the scenario file. Pods of the file that do not exist are created.
@@ -150,6 +152,7 @@ var eventKinds = []EventKind{
 	{"restart", []string{"pod", "container"}, "a person restarts the pod, or one container", 0, "", false},
 	{"update", []string{"file"}, "a person applies another pod file", 0, "", false},
 	{"oomKill", []string{"pod", "container"}, "the kernel kills the container, which is out of memory", 0, "", false},
+	{"unplug", []string{"device", "for"}, "a device is unplugged from the host, and plugged in again", 0, "Device is unplugged", false},
 	{"reboot", []string{"for"}, "the host shuts down, which stops the pods, and boots", 30 * time.Second, "Host is shut down", true},
 	{"powerCut", []string{"for"}, "the host is off without a shutdown, and boots", 30 * time.Second, "Host loses its power", true},
 	{"daemonCrash", []string{"for"}, "the daemon is killed, and starts again", 5 * time.Second, "Daemon is killed", true},
@@ -174,6 +177,10 @@ func (h *Happening) kind() *EventKind {
 // extent is how long or how far, for people.
 func (h *Happening) extent() string {
 	switch lasts := h.lasts(); {
+	case h.Device != "" && lasts > 0:
+		return " (" + h.Device + ") for " + offset(lasts)
+	case h.Device != "":
+		return " (" + h.Device + ")"
 	case h.By != "":
 		return " by " + offset(h.By.Duration())
 	case lasts > 0:

@@ -39,6 +39,7 @@ func TestProblems(t *testing.T) {
 		{"[[events]]\nevent = \"update\"", "events[0]: file is required"},
 		{"[[events]]\nevent = \"oomKill\"", "events[0]: container is required"},
 		{"[[events]]\nevent = \"clockLeap\"", "events[0]: by is required"},
+		{"[[events]]\nevent = \"unplug\"", "events[0]: device is required"},
 		{"[[assert]]", "assert[0]: exactly one of readyWithin"},
 		{"[[assert]]\nphase = \"Running\"\nmaxRestarts = 1", "assert[0]: exactly one of readyWithin"},
 		{"[[assert]]\nphase = \"Fine\"", "assert[0].phase: must be one of Pending"},
@@ -69,6 +70,7 @@ lifecycle.preStop = { exec = { command = ["b"] } }
 [[pods.containers]]
 name = "proxy"
 image = "proxy:1"
+devices = ["/dev/a"]
 [[pods]]
 name = "db"
 [[pods.containers]]
@@ -79,6 +81,7 @@ image = "postgres:17"
 // TestFieldsHaveEffects sets each field of a scenario: the result differs from that without it. The list has all fields.
 func TestFieldsHaveEffects(t *testing.T) {
 	const app = "[[containers]]\nname = \"app\"\n"
+	unplugged := "[[events]]\nat = \"2m\"\nevent = \"unplug\"\ndevice = \"/dev/a\"\n"
 	stopped := "[[events]]\nat = \"2m\"\nevent = \"stop\"\npod = \"web\"\n"
 	crash := app + "[[containers.runs]]\nexitCode = 1\n"
 	probed := app + "[[containers.probes]]\nprobe = \"readiness\"\n"
@@ -119,6 +122,7 @@ func TestFieldsHaveEffects(t *testing.T) {
 			strings.Replace(stopped, "stop", "restart", 1),
 			strings.Replace(stopped, "stop", "restart", 1) + "container = \"app\"\n",
 		},
+		"events.device": {unplugged, strings.Replace(unplugged, "/dev/a", "/dev/b", 1)},
 		"events.grace": {
 			app + "runs = [{ ignoresStop = true }]\n" + stopped,
 			app + "runs = [{ ignoresStop = true }]\n" + stopped + "grace = \"3s\"\n",

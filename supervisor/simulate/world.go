@@ -36,6 +36,7 @@ type World struct {
 	images   map[string]bool // the images of the host
 	policies map[imageKey]spec.PullPolicy
 	met      map[string]bool // conditions that pods wait for
+	away     map[string]bool // devices that do not exist
 	starts   starts
 	closing  *closing // nil: the host is not being shut down
 	booting  func()   // called at each boot; nil: nothing
@@ -66,6 +67,7 @@ type item struct {
 func New() *World {
 	return &World{
 		boots: 1, boot: bootID(1), supervisor: 1, ring: event.NewRing(keptEvents), images: map[string]bool{}, met: map[string]bool{},
+		away:     map[string]bool{},
 		policies: map[imageKey]spec.PullPolicy{},
 	}
 }

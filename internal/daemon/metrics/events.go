@@ -16,7 +16,7 @@ import (
 var causeOf = map[api.EventKind]string{
 	api.EventContainerLivenessFailed: "LivenessProbe", api.EventContainerStartupFailed: "StartupProbe",
 	api.EventContainerPostStartFailed: "PostStartHook", api.EventContainerChanged: "DefinitionChanged",
-	api.EventRestartRequested:        "Requested",
+	api.EventRestartRequested: "Requested", api.EventDeviceRemoved: "DeviceRemoved",
 	api.EventContainerSandboxChanged: "SandboxChanged",
 }
 
@@ -34,7 +34,7 @@ const unhealthy = "Unhealthy"
 
 // causes is the list of causes for people.
 const causes = "LivenessProbe, StartupProbe, PostStartHook, DefinitionChanged, Requested, RestartAllContainers, Rebooted, " +
-	"SandboxChanged, " +
+	"SandboxChanged, DeviceRemoved, " +
 	"Unhealthy, or the reason of the exit, such as Error, OOMKilled or Completed"
 
 // follower counts events.

@@ -101,6 +101,10 @@ func containerTemplates() []template {
 			field: "optional", app: `devices = [{ path = "/dev/null", containerPath = "/dev/a", optional = %s }]`,
 			before: "false", after: "true",
 		},
+		{
+			field: "onRemove", app: `devices = [{ path = "/dev/null", containerPath = "/dev/a", onRemove = %s }]`,
+			before: `"keep"`, after: `"restart"`,
+		},
 	} {
 		d.field, d.effect = c+"devices[]."+d.field, restart
 		list = append(list, d)

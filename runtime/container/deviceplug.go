@@ -1,0 +1,277 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/proctree"
+	"github.com/podstead/podstead/runtime/record"
+)
+
+var (
+	errMountedNode = errors.New("nodes are mounted in a user namespace")
+	errFixedRights = errors.New("the rights of a running container cannot be changed with cgroup v2")
+)
+
+// plugIn gives a running container the nodes of a device, unless it is restarted for that. It returns the outcome for people.
+func (w *deviceWatch) plugIn(ctx context.Context, device int, nodes []node) string {
+	if w.order.Definition.Devices[device].Restarts() {
+		return "the container gets it when it starts again"
+	}
+	ctx, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
+	defer cancel()
+	updated, err := w.update(ctx, device, nodes)
+	switch {
+	case err != nil:
+		return "the container gets it when it starts again: " + err.Error()
+	case updated:
+		w.held[device] = nodes
+		return "the container has its new node"
+	}
+	return ""
+}
+
+// update makes nodes in a running container, with the rights to use them. Nodes with the same numbers need nothing.
+func (w *deviceWatch) update(ctx context.Context, device int, nodes []node) (updated bool, err error) {
+	s, ref := w.service, w.order.Ref
+	unlock, err := s.locks.Lock(ctx, w.uid+"/"+ref.Container)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	id := record.ContainerID(w.uid, ref)
+	root, err := s.openRoot(ctx, id, w.uid)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(root)
+	var missing []node
+	for i := range nodes {
+		if !nodes[i].isIn(root) {
+			missing = append(missing, nodes[i])
+		}
+	}
+	if len(missing) == 0 {
+		return false, nil
+	}
+	if !oci.Privileged(w.order.Definition) {
+		if err := w.grant(id, device, missing); err != nil {
+			return false, err
+		}
+	}
+	for i := range missing {
+		if err := missing[i].makeIn(root); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// openRoot opens the root directory of a running container. The process ID can be reused by another process until the process has a
+// descriptor, therefore the process must be in the cgroup of the container, and run after that was checked.
+func (s *Service) openRoot(ctx context.Context, id, uid string) (fd int, err error) {
+	c, err := s.config.Client.LoadContainer(ctx, id)
+	if err != nil {
+		return -1, err
+	}
+	task, err := s.config.Exits.Task(ctx, c)
+	if err != nil {
+		return -1, err
+	}
+	pid := int(task.Pid())
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return -1, fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(process)
+	if userNamespace(pid) != userNamespace(os.Getpid()) {
+		return -1, errMountedNode
+	}
+	fd, err = unix.Open("/proc/"+strconv.Itoa(pid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, errTargetExited
+	}
+	list, err := proctree.List(s.config.Cgroups.ProcessDir(uid, id))
+	if err == nil && (!slices.ContainsFunc(list, func(p proctree.Process) bool { return p.PID == pid }) ||
+		unix.PidfdSendSignal(process, 0, nil, 0) != nil) {
+		err = errTargetExited
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// userNamespace returns the user namespace of a process; empty if it has exited.
+func userNamespace(pid int) string {
+	name, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/user")
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// inRoot opens a directory of a container. The container may have replaced it by a link, which is not followed.
+func inRoot(root int, dir string) (fd int, err error) {
+	fd, err = unix.Openat2(root, dir, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return -1, fmt.Errorf("open %s in the container: %w", dir, err)
+	}
+	return fd, nil
+}
+
+// isIn reports whether a container has the node.
+func (n *node) isIn(root int) bool {
+	dir, err := inRoot(root, filepath.Dir(n.Path))
+	if err != nil {
+		return false
+	}
+	defer unix.Close(dir)
+	var stat unix.Stat_t
+	return unix.Fstatat(dir, filepath.Base(n.Path), &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && n.is(&stat)
+}
+
+// makeIn makes the node in a container, in the place of one that is there, with the owner and the mode that it has on the host.
+func (n *node) makeIn(root int) error {
+	if err := makeDirs(root, filepath.Dir(n.Path)); err != nil {
+		return err
+	}
+	dir, err := inRoot(root, filepath.Dir(n.Path))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(dir)
+	name := filepath.Base(n.Path)
+	next := "." + name + ".podstead"
+	kind := uint32(unix.S_IFCHR)
+	if n.Type == "b" {
+		kind = unix.S_IFBLK
+	}
+	fail := func(err error) error {
+		_ = unix.Unlinkat(dir, next, 0)
+		return fmt.Errorf("make %s in the container: %w", n.Path, err)
+	}
+	_ = unix.Unlinkat(dir, next, 0) // of an attempt that was interrupted
+	if err := unix.Mknodat(dir, next, kind|0o600, int(unix.Mkdev(uint32(n.Major), uint32(n.Minor)))); err != nil {
+		return fail(err)
+	}
+	if err := n.setOwner(dir, next); err != nil {
+		return fail(err)
+	}
+	if err := unix.Renameat(dir, next, dir, name); err != nil {
+		return fail(err)
+	}
+	return nil
+}
+
+// setOwner gives a node that was made in a container the owner and the mode that it has on the host. The container can replace what has
+// the name, but not what was opened.
+func (n *node) setOwner(dir int, name string) error {
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	if !n.is(&stat) {
+		return errors.New("the container has replaced it")
+	}
+	if err := unix.Fchownat(fd, "", int(*n.UID), int(*n.GID), unix.AT_EMPTY_PATH); err != nil {
+		return err
+	}
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), uint32(n.FileMode.Perm())) // fchmodat2(2) is of Linux 6.6
+}
+
+// is reports whether a file is a node of the same device.
+func (n *node) is(stat *unix.Stat_t) bool {
+	kind := stat.Mode & unix.S_IFMT
+	return (kind == unix.S_IFCHR || kind == unix.S_IFBLK) && typeOf(kind) == n.Type &&
+		stat.Rdev == unix.Mkdev(uint32(n.Major), uint32(n.Minor))
+}
+
+// makeDirs makes the directories of a path in a container that do not exist.
+func makeDirs(root int, path string) error {
+	if path == "/" {
+		return nil
+	}
+	if dir, err := inRoot(root, path); err == nil {
+		_ = unix.Close(dir)
+		return nil
+	}
+	if err := makeDirs(root, filepath.Dir(path)); err != nil {
+		return err
+	}
+	parent, err := inRoot(root, filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	if err := unix.Mkdirat(parent, filepath.Base(path), 0o755); err != nil {
+		return fmt.Errorf("make directory %s in the container: %w", path, err)
+	}
+	return nil
+}
+
+// grant gives a container the rights to nodes, and takes those to the numbers that the device had: they may be of another one now.
+func (w *deviceWatch) grant(id string, device int, nodes []node) error {
+	dirs, err := cgroup.Dirs(w.service.config.Cgroups.Container(w.uid, id))
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(dirs, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "devices.allow")) // of the controller of cgroup v1
+		return err == nil
+	})
+	if i < 0 {
+		return errFixedRights
+	}
+	for k := range nodes {
+		if err := cgroup.Write(filepath.Join(dirs[i], "devices.allow"), nodes[k].rule(nodes[k].Access)); err != nil {
+			return err
+		}
+	}
+	for k := range w.held[device] {
+		if old := &w.held[device][k]; !w.uses(device, old, nodes) {
+			if err := cgroup.Write(filepath.Join(dirs[i], "devices.deny"), old.rule("rwm")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rule returns a rule of the devices controller of cgroup v1.
+func (n *node) rule(access string) string {
+	return fmt.Sprintf("%s %d:%d %s", n.Type, n.Major, n.Minor, access)
+}
+
+// uses reports whether a container uses a node of a device with the numbers of another one.
+func (w *deviceWatch) uses(device int, old *node, nodes []node) bool {
+	for i := range w.held {
+		list := w.held[i]
+		if i == device {
+			list = nodes
+		}
+		if slices.ContainsFunc(list, func(n node) bool { return n.sameNumbers(old) }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,383 @@
+package container
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const (
+	// deviceInterval is the interval at which devices are checked if the kernel reports nothing: an event may be lost, and inotify(7) does
+	// not see what other hosts do in a network file system.
+	deviceInterval = 5 * time.Second
+	// unnotifiedInterval is the interval if the limit of inotify instances is reached.
+	unnotifiedInterval = time.Second
+	// settleInterval is how long a node that has appeared must be the same before it is used: udev sets its owner, its mode and the
+	// links to it after the kernel has created it.
+	settleInterval = 300 * time.Millisecond
+	// quietInterval is the least interval between two checks.
+	quietInterval = 50 * time.Millisecond
+	// maxDeviceDirs limits how many directories of one container are watched.
+	maxDeviceDirs = 64
+)
+
+// WatchDevices implements the method of the supervisor's Containers. What is at a path decides, not what the kernel reports of hardware:
+// containers use nodes and links, which udev creates after the kernel has reported a device (uevents), and which exist without one in a
+// container or a test. devtmpfs removes the node of a device in the same moment, and inotify(7) reports it.
+func (s *Service) WatchDevices(
+	ctx context.Context, uid string, o lifecycle.DeviceOrder, report func(lifecycle.DeviceChange),
+) error {
+	n := len(o.Definition.Devices)
+	w := deviceWatch{service: s, uid: uid, order: o, report: report, known: make([][]node, n), held: make([][]node, n)}
+	if !o.Missing {
+		given, err := s.givenNodes(ctx, uid, o.Ref)
+		if err != nil {
+			return err
+		}
+		for i := range o.Definition.Devices {
+			d := &o.Definition.Devices[i]
+			w.held[i] = given.of(d)
+			if w.known[i] = w.held[i]; len(w.known[i]) == 0 && !d.Optional { // it is mounted, and was unplugged
+				w.known[i] = []node{{}}
+			}
+		}
+	}
+	notify := newDirNotify()
+	defer notify.close()
+	for {
+		notify.watch(w.dirs())
+		wait := w.check(ctx)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := notify.wait(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// deviceWatch watches the devices of one run.
+type deviceWatch struct {
+	service *Service
+	uid     string
+	order   lifecycle.DeviceOrder
+	report  func(lifecycle.DeviceChange)
+	known   [][]node // by device: what it was at the last check; none: it did not exist
+	pending [][]node // by device: what appeared at the last check, and is not reported yet
+	held    [][]node // by device: what the container has
+	found   bool     // all devices exist that were missing
+}
+
+// node is a device node of the host for a container.
+type node struct {
+	oci.Device
+	inode uint64 // 0: not known. devtmpfs gives each node another one
+}
+
+// same reports whether two nodes are the same device that was not unplugged in between, as far as that is known.
+func (n *node) same(o *node) bool {
+	return n.Path == o.Path && n.sameNumbers(o) && (n.inode == o.inode || n.inode == 0 || o.inode == 0)
+}
+
+func (n *node) sameNumbers(o *node) bool {
+	return n.Type == o.Type && n.Major == o.Major && n.Minor == o.Minor
+}
+
+// settled reports whether nothing about the nodes differs, also not their owners and modes.
+func settled(a, b []node) bool {
+	return slices.EqualFunc(a, b, func(x, y node) bool {
+		return x.same(&y) && x.FileMode != nil && y.FileMode != nil && *x.FileMode == *y.FileMode &&
+			x.UID != nil && y.UID != nil && *x.UID == *y.UID && x.GID != nil && y.GID != nil && *x.GID == *y.GID
+	})
+}
+
+// extends reports whether there is a node that was not there before.
+func extends(before, now []node) bool {
+	return slices.ContainsFunc(now, func(n node) bool {
+		return !slices.ContainsFunc(before, func(b node) bool { return b.same(&n) })
+	})
+}
+
+// nodesOf returns the present nodes of a device; none if it does not exist, or is no device.
+func nodesOf(ctx context.Context, d *spec.Device) []node {
+	list, err := presentNodes(ctx, d)
+	if err != nil {
+		return nil
+	}
+	nodes := make([]node, 0, len(list))
+	for _, one := range list {
+		var stat unix.Stat_t
+		if unix.Stat(one.Source, &stat) != nil {
+			continue
+		}
+		nodes = append(nodes, node{one, stat.Ino})
+	}
+	return nodes
+}
+
+// check compares the devices with those of the last check, and reports what has changed. It returns when to check again at the latest.
+func (w *deviceWatch) check(ctx context.Context) time.Duration {
+	devices := w.order.Definition.Devices
+	now := make([][]node, len(devices))
+	for i := range devices {
+		now[i] = nodesOf(ctx, &devices[i])
+	}
+	if ctx.Err() != nil {
+		return 0
+	}
+	before := w.pending
+	w.pending = make([][]node, len(devices))
+	if w.order.Missing {
+		return w.checkMissing(now, before)
+	}
+	wait := deviceInterval
+	for i := range devices {
+		d := &devices[i]
+		if len(w.known[i]) > 0 && unplugged(w.known[i], now[i]) {
+			w.known[i] = nil
+			w.report(lifecycle.DeviceChange{Device: d, Removed: true})
+		}
+		switch {
+		case !extends(w.known[i], now[i]):
+			w.known[i] = now[i]
+		case len(w.known[i]) > 0 && d.Restarts(): // more nodes of a directory: the container gets them at its next start
+			w.known[i] = now[i]
+		case before != nil && settled(before[i], now[i]):
+			w.known[i] = now[i]
+			w.report(lifecycle.DeviceChange{Device: d, Outcome: w.plugIn(ctx, i, now[i])})
+		default:
+			w.pending[i], wait = now[i], settleInterval
+		}
+	}
+	return wait
+}
+
+// checkMissing reports when all devices exist that the container cannot be created without.
+func (w *deviceWatch) checkMissing(now, before [][]node) time.Duration {
+	devices := w.order.Definition.Devices
+	stable := before != nil
+	for i := range devices {
+		if len(now[i]) == 0 && !devices[i].Optional {
+			return deviceInterval
+		}
+		stable = stable && settled(before[i], now[i])
+	}
+	w.pending = now
+	switch {
+	case !stable:
+		return settleInterval
+	case w.found:
+		return deviceInterval
+	}
+	w.found = true
+	i := slices.IndexFunc(devices, func(d spec.Device) bool { return !d.Optional })
+	w.report(lifecycle.DeviceChange{Device: &devices[i]})
+	return deviceInterval
+}
+
+// unplugged reports whether a device was unplugged: nothing is left of it, or its only node is another one.
+func unplugged(before, now []node) bool {
+	return len(now) == 0 || len(before) == 1 && len(now) == 1 && before[0].Path == now[0].Path && !before[0].same(&now[0])
+}
+
+// dirs returns the directories whose entries decide what the devices are.
+func (w *deviceWatch) dirs() []string {
+	all := map[string]bool{}
+	add := func(path string) { // the closest one that exists
+		for dir := path; ; dir = filepath.Dir(dir) {
+			if info, err := os.Stat(dir); err == nil && info.IsDir() || dir == filepath.Dir(dir) {
+				all[dir] = true
+				return
+			}
+		}
+	}
+	for i := range w.order.Definition.Devices {
+		path := filepath.Clean(w.order.Definition.Devices[i].Path)
+		add(filepath.Dir(path))
+		for range maxLinks {
+			target, err := os.Readlink(path)
+			if err != nil {
+				break
+			}
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(path), target)
+			}
+			path = filepath.Clean(target)
+			add(filepath.Dir(path))
+		}
+		_ = filepath.WalkDir(path, func(p string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil || len(all) >= maxDeviceDirs:
+				return fs.SkipAll
+			case !entry.IsDir():
+				return nil
+			case p != path && slices.Contains(noDevices, entry.Name()):
+				return fs.SkipDir
+			}
+			all[p] = true
+			return nil
+		})
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// maxLinks is the number of links that lead from one to another.
+const maxLinks = 8
+
+// given are the nodes that a container was created with, by their paths in it.
+type given []specs.LinuxDevice
+
+// givenNodes returns the nodes that a run was created with. Those in a user namespace are mounted, and not known.
+func (s *Service) givenNodes(ctx context.Context, uid string, ref lifecycle.Ref) (given, error) {
+	ctx, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
+	defer cancel()
+	c, err := s.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
+	if err != nil {
+		return nil, fmt.Errorf("find container: %w", err)
+	}
+	definition, err := c.Spec(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read specification: %w", err)
+	}
+	list := given(slices.Clone(definition.Linux.Devices))
+	for _, m := range definition.Mounts {
+		var stat unix.Stat_t
+		if m.Type != "bind" || !strings.HasPrefix(m.Destination, "/dev/") || unix.Stat(m.Source, &stat) != nil {
+			continue
+		}
+		if kind := stat.Mode & unix.S_IFMT; kind == unix.S_IFCHR || kind == unix.S_IFBLK {
+			list = append(list, specs.LinuxDevice{
+				Path: m.Destination, Type: typeOf(kind),
+				Major: int64(unix.Major(stat.Rdev)), Minor: int64(unix.Minor(stat.Rdev)),
+			})
+		}
+	}
+	return list, nil
+}
+
+// typeOf returns the type of a device node in the form of the OCI runtime specification.
+func typeOf(mode uint32) string {
+	if mode&unix.S_IFMT == unix.S_IFBLK {
+		return "b"
+	}
+	return "c"
+}
+
+// of returns the nodes of a device.
+func (g given) of(d *spec.Device) []node {
+	var nodes []node
+	at := d.InContainer()
+	for _, one := range g {
+		if one.Path == at || strings.HasPrefix(one.Path, at+"/") {
+			nodes = append(nodes, node{oci.Device{LinuxDevice: one, Access: d.Access()}, 0})
+		}
+	}
+	return nodes
+}
+
+// dirNotify waits for changes of directories with inotify(7). A file of package os waits without a thread.
+type dirNotify struct {
+	file    *os.File       // nil: the limit of instances is reached
+	watches map[string]int // by directory
+	changed chan struct{}
+	done    chan struct{} // closed when nothing reads the file any more
+}
+
+func newDirNotify() *dirNotify {
+	n := &dirNotify{watches: map[string]int{}, changed: make(chan struct{}, 1), done: make(chan struct{})}
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		close(n.done)
+		return n
+	}
+	n.file = os.NewFile(uintptr(fd), "inotify")
+	go n.read()
+	return n
+}
+
+// read reports that something has changed until the file is closed.
+func (n *dirNotify) read() {
+	defer close(n.done)
+	buffer := make([]byte, 16<<10)
+	for {
+		if _, err := n.file.Read(buffer); err != nil {
+			return
+		}
+		select {
+		case n.changed <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// deviceEvents are the events of a directory after which a path below it may be another device. Writing to a device is none.
+const deviceEvents = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF |
+	unix.IN_ONLYDIR
+
+// watch watches exactly these directories. One that cannot be watched is checked at the interval.
+func (n *dirNotify) watch(dirs []string) {
+	if n.file == nil {
+		return
+	}
+	control, err := n.file.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = control.Control(func(fd uintptr) {
+		for _, dir := range dirs { // again, too: another directory may have the path
+			if watch, err := unix.InotifyAddWatch(int(fd), dir, deviceEvents); err == nil {
+				n.watches[dir] = watch
+			}
+		}
+		for dir, watch := range n.watches {
+			if !slices.Contains(dirs, dir) {
+				_, _ = unix.InotifyRmWatch(int(fd), uint32(watch)) // fails if the directory was deleted
+				delete(n.watches, dir)
+			}
+		}
+	})
+}
+
+// wait returns after a change, after an interval at most, or with the error of ctx.
+func (n *dirNotify) wait(ctx context.Context, interval time.Duration) error {
+	if n.file == nil {
+		interval = min(interval, unnotifiedInterval)
+	}
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	select {
+	case <-n.changed:
+		timer.Reset(quietInterval)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	case <-timer.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (n *dirNotify) close() {
+	if n.file != nil {
+		_ = n.file.Close()
+	}
+	<-n.done
+}

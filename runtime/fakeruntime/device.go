@@ -1,0 +1,62 @@
+package fakeruntime
+
+import (
+	"context"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// SetDevice sets whether a device of the host exists. All do at first.
+func (r *Runtime) SetDevice(path string, exists bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away[path] = !exists
+	r.notify()
+}
+
+// missing returns the first device without which a container cannot be created; nil: there is none. The caller holds the lock.
+func (r *Runtime) missing(c *spec.Container) *spec.Device {
+	for i := range c.Devices {
+		if d := &c.Devices[i]; r.away[d.Path] && !d.Optional {
+			return d
+		}
+	}
+	return nil
+}
+
+// WatchDevices reports what [Runtime.SetDevice] does.
+func (r *Runtime) WatchDevices(
+	ctx context.Context, uid string, o lifecycle.DeviceOrder, report func(lifecycle.DeviceChange),
+) error {
+	call := Call{Method: "WatchDevices", UID: uid, Container: o.Container, Attempt: o.Attempt}
+	if err := r.do(ctx, call, func() error { return nil }); err != nil {
+		return err
+	}
+	c := o.Definition
+	gone, found := make([]bool, len(c.Devices)), false
+	for {
+		var changes []lifecycle.DeviceChange
+		r.mu.Lock()
+		changed := r.changed
+		if o.Missing && !found && r.missing(c) == nil {
+			found = true
+			changes = append(changes, lifecycle.DeviceChange{Device: &c.Devices[0]})
+		}
+		for i := range c.Devices {
+			if away := r.away[c.Devices[i].Path]; !o.Missing && away != gone[i] {
+				gone[i] = away
+				changes = append(changes, lifecycle.DeviceChange{Device: &c.Devices[i], Removed: away})
+			}
+		}
+		r.mu.Unlock()
+		for _, change := range changes {
+			report(change)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package supervisor_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// withDevices returns a pod with one container for each device.
+func withDevices(name string, devices ...spec.Device) *spec.Pod {
+	pod := &spec.Pod{Name: name, RestartPolicy: spec.RestartAlways, TerminationGracePeriodSeconds: 5}
+	for i, d := range devices {
+		pod.Containers = append(pod.Containers, spec.Container{
+			Name: string(rune('a' + i)), Image: "image", Command: []string{"sleep", "100000"}, Devices: []spec.Device{d},
+		})
+	}
+	return pod
+}
+
+// TestDeviceReplugged replugs a device 20 times, also while the daemon does not run. The container that is restarted for it has no
+// back-off, the one that keeps running is not restarted.
+func TestDeviceReplugged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.add(withDevices("web", spec.Device{Path: "/dev/a"}, spec.Device{Path: "/dev/a", OnRemove: spec.DeviceKeep}))
+		running := func(n int) func(supervisor.Snapshot) bool {
+			return func(s supervisor.Snapshot) bool { return isReady(s) && s.Facts.Containers["a"].Newest.Restarts == n }
+		}
+		m.until("web", "ready", running(0))
+		for n := range 20 {
+			if n%5 == 4 { // the next daemon finds out
+				m.leave()
+				m.engine.SetDevice("/dev/a", false)
+				m.start()
+			} else {
+				m.engine.SetDevice("/dev/a", false)
+			}
+			s := m.until("web", "waiting for the device", func(s supervisor.Snapshot) bool {
+				w := s.Status.ContainerStatuses[0].State.Waiting
+				return w != nil && w.Reason == lifecycle.ReasonDeviceMissing
+			})
+			if s.Status.ContainerStatuses[1].State.Running == nil {
+				t.Fatalf("replug %d: container b: %+v", n, s.Status.ContainerStatuses[1].State)
+			}
+			time.Sleep(25 * time.Second)
+			plugged := time.Now()
+			m.engine.SetDevice("/dev/a", true)
+			m.until("web", "ready", running(n+1))
+			if took := time.Since(plugged); took > time.Second {
+				t.Errorf("replug %d: started after %v", n, took)
+			}
+		}
+		s, _ := m.Pod("web")
+		if b := s.Facts.Containers["b"].Newest; b.Attempt != 1 {
+			t.Errorf("container b was restarted: %+v", b)
+		}
+		if a := s.Facts.Containers["a"]; a.Failures != 0 || a.Backoff.Level != 0 {
+			t.Errorf("%d failures, back-off %+v of container a", a.Failures, a.Backoff)
+		}
+		if kinds := m.emitted(); slices.Contains(kinds, string(api.EventContainerBackOff)+" a") {
+			t.Errorf("a back-off: %v", kinds)
+		}
+	})
+}
+
+// TestDeviceOfTwoPods: both pods that use a device wait for it, and both start when it is plugged in.
+func TestDeviceOfTwoPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.engine.SetDevice("/dev/a", false)
+		for _, name := range []string{"web", "db"} {
+			m.add(withDevices(name, spec.Device{Path: "/dev/a"}))
+		}
+		time.Sleep(time.Minute)
+		for _, name := range []string{"web", "db"} {
+			if s, _ := m.Pod(name); isReady(s) {
+				t.Errorf("pod %s is ready without its device", name)
+			}
+		}
+		m.engine.SetDevice("/dev/a", true)
+		m.until("web", "ready", isReady)
+		m.until("db", "ready", isReady)
+	})
+}
