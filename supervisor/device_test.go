@@ -10,6 +10,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -138,6 +139,26 @@ func TestDeviceKeptIsNoCause(t *testing.T) {
 		}
 		if seen != 2 {
 			t.Errorf("%d events of the device, want 2", seen)
+		}
+	})
+}
+
+// TestDeviceAddedIsNamed: the event names the device that was missing, not another one of the container.
+func TestDeviceAddedIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.engine.SetDevice("/dev/b", false)
+		pod := withDevices("web", spec.Device{Path: "/dev/a"})
+		pod.Containers[0].Devices = append(pod.Containers[0].Devices, spec.Device{Path: "/dev/b"})
+		m.add(pod)
+		time.Sleep(25 * time.Second)
+		m.engine.SetDevice("/dev/b", true)
+		m.until("web", "ready", isReady)
+		events, _ := m.Events().Since(0)
+		i := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == api.EventDeviceAdded })
+		if i < 0 || events[i].Fields["device"] != "/dev/b" || events[i].Fields["restarts"] == "" {
+			t.Errorf("events %+v, want one of /dev/b", events)
 		}
 	})
 }
