@@ -158,7 +158,7 @@ func TestDeviceAddedIsNamed(t *testing.T) {
 		events, _ := m.Events().Since(0)
 		i := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == api.EventDeviceAdded })
 		if i < 0 || events[i].Fields["device"] != "/dev/b" || events[i].Fields["restarts"] == "" {
-			t.Errorf("events %+v, want one of /dev/b", events)
+			t.Errorf("event %d of %+v, want one of /dev/b", i, events)
 		}
 	})
 }
