@@ -121,8 +121,16 @@ func lifeEvents() []EventEntry {
 		},
 		{EventContainerPostStartFailed, "Killing", normal, "FailedPostStartHook", []string{"grace"}, true},
 		{EventContainerKilled, "Killing", warning, "Container {container} {cause}, killing it", []string{"grace"}, true},
-		{EventDeviceRemoved, "DeviceRemoved", warning, "Device {device} of container {container} was unplugged", nil, true},
-		{EventDeviceAdded, "DeviceAdded", normal, "Device {device} of container {container} is plugged in{then}", nil, true},
+		{
+			EventDeviceRemoved, "DeviceRemoved", warning, "Device {device} of container {container} was unplugged",
+			[]string{"restarts"},
+			true,
+		},
+		{
+			EventDeviceAdded, "DeviceAdded", normal, "Device {device} of container {container} is plugged in{then}",
+			[]string{"restarts"},
+			true,
+		},
 		{EventSignalFailed, "FailedKillPod", warning, "Failed to send a signal to container {container}: {error}", nil, true},
 		{EventEngineUnavailable, "EngineUnavailable", warning, "Container engine unavailable, retrying: {error}", nil, true},
 		{

@@ -10,6 +10,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -89,5 +90,75 @@ func TestDeviceOfTwoPods(t *testing.T) {
 		m.engine.SetDevice("/dev/a", true)
 		m.until("web", "ready", isReady)
 		m.until("db", "ready", isReady)
+	})
+}
+
+// TestDeviceFlaps: a device that comes and goes restarts its container at most every 10 seconds.
+func TestDeviceFlaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.add(withDevices("web", spec.Device{Path: "/dev/a"}))
+		m.until("web", "ready", isReady)
+		for range 60 {
+			m.engine.SetDevice("/dev/a", false)
+			time.Sleep(500 * time.Millisecond)
+			m.engine.SetDevice("/dev/a", true)
+			time.Sleep(1500 * time.Millisecond)
+		}
+		s, _ := m.Pod("web")
+		if n := s.Facts.Containers["a"].Newest.Restarts; n < 6 || n > 12 {
+			t.Errorf("%d restarts in two minutes, want one every 10 s or so", n)
+		}
+	})
+}
+
+// TestDeviceKeptIsNoCause: nothing follows from a device that is unplugged while its container keeps running.
+func TestDeviceKeptIsNoCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		pod := withDevices("web", spec.Device{Path: "/dev/a", OnRemove: spec.DeviceKeep})
+		pod.Containers[0].Command = []string{"sh", "-c", "sleep 100; exit 3"}
+		m.add(pod)
+		m.until("web", "ready", isReady)
+		m.engine.SetDevice("/dev/a", false)
+		time.Sleep(10 * time.Second)
+		m.engine.SetDevice("/dev/a", true)
+		time.Sleep(2 * time.Minute)
+		events, _ := m.Events().Since(0)
+		seen := 0
+		for i := range events {
+			e := &events[i]
+			if e.Kind == api.EventDeviceRemoved || e.Kind == api.EventDeviceAdded {
+				seen++
+			}
+			if e.Cause > 0 && events[e.Cause-1].KeepsDevice() {
+				t.Errorf("%s follows from %s", e.Message, events[e.Cause-1].Message)
+			}
+		}
+		if seen != 2 {
+			t.Errorf("%d events of the device, want 2", seen)
+		}
+	})
+}
+
+// TestDeviceAddedIsNamed: the event names the device that was missing, not another one of the container.
+func TestDeviceAddedIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.engine.SetDevice("/dev/b", false)
+		pod := withDevices("web", spec.Device{Path: "/dev/a"})
+		pod.Containers[0].Devices = append(pod.Containers[0].Devices, spec.Device{Path: "/dev/b"})
+		m.add(pod)
+		time.Sleep(25 * time.Second)
+		m.engine.SetDevice("/dev/b", true)
+		m.until("web", "ready", isReady)
+		events, _ := m.Events().Since(0)
+		i := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == api.EventDeviceAdded })
+		if i < 0 || events[i].Fields["device"] != "/dev/b" || events[i].Fields["restarts"] == "" {
+			t.Errorf("event %d of %+v, want one of /dev/b", i, events)
+		}
 	})
 }

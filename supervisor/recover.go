@@ -357,14 +357,15 @@ func (s *Supervisor) restoreEvents(ctx context.Context) {
 		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not restore all events", slog.Any("error", err))
 	}
 	s.shared.ring.Restore(events)
-	for _, e := range events {
+	for i := range events {
+		e := &events[i]
 		if e.UID == "" {
 			continue
 		}
 		if s.shared.restored[e.UID] == nil {
 			s.shared.restored[e.UID] = emit.Causes{}
 		}
-		s.shared.restored[e.UID].Record(e.Container, e.Seq, e.Kind)
+		s.shared.restored[e.UID].Record(e)
 	}
 }
 

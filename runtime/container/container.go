@@ -58,6 +58,7 @@ type Service struct {
 	config    Config
 	processes ProcessFiles
 	locks     guard.KeyedMutex // by UID and name of the container
+	notifier  dirNotifier      // of the directories of devices
 }
 
 // New returns the service.

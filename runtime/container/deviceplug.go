@@ -35,7 +35,6 @@ func (w *deviceWatch) plugIn(ctx context.Context, device int, nodes []node) stri
 	case err != nil:
 		return "the container gets it when it starts again: " + err.Error()
 	case updated:
-		w.held[device] = nodes
 		return "the container has its new node"
 	}
 	return ""
@@ -50,11 +49,19 @@ func (w *deviceWatch) update(ctx context.Context, device int, nodes []node) (upd
 	}
 	defer unlock()
 	id := record.ContainerID(w.uid, ref)
-	root, err := s.openRoot(ctx, id, w.uid)
+	root, mounted, err := s.openRoot(ctx, id, w.uid)
 	if err != nil {
 		return false, err
 	}
 	defer unix.Close(root)
+	if mounted {
+		return false, errMountedNode
+	}
+	return w.updateIn(root, id, device, nodes)
+}
+
+// updateIn is update with the root directory of the container.
+func (w *deviceWatch) updateIn(root int, id string, device int, nodes []node) (updated bool, err error) {
 	var missing []node
 	for i := range nodes {
 		if !nodes[i].isIn(root) {
@@ -62,6 +69,7 @@ func (w *deviceWatch) update(ctx context.Context, device int, nodes []node) (upd
 		}
 	}
 	if len(missing) == 0 {
+		w.held[device] = nodes
 		return false, nil
 	}
 	if !oci.Privileged(w.order.Definition) {
@@ -74,32 +82,32 @@ func (w *deviceWatch) update(ctx context.Context, device int, nodes []node) (upd
 			return false, err
 		}
 	}
+	w.held[device] = nodes
 	return true, nil
 }
 
-// openRoot opens the root directory of a running container. The process ID can be reused by another process until the process has a
-// descriptor, therefore the process must be in the cgroup of the container, and run after that was checked.
-func (s *Service) openRoot(ctx context.Context, id, uid string) (fd int, err error) {
+// openRoot opens the root directory of a running container, and reports whether nodes are mounted in it, since it has a user namespace.
+// The process ID can be reused by another process until the process has a descriptor, therefore the process must be in the cgroup of the
+// container, and run after that was checked.
+func (s *Service) openRoot(ctx context.Context, id, uid string) (fd int, mounted bool, err error) {
 	c, err := s.config.Client.LoadContainer(ctx, id)
 	if err != nil {
-		return -1, err
+		return -1, false, err
 	}
 	task, err := s.config.Exits.Task(ctx, c)
 	if err != nil {
-		return -1, err
+		return -1, false, err
 	}
 	pid := int(task.Pid())
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
-		return -1, fmt.Errorf("open process %d: %w", pid, err)
+		return -1, false, fmt.Errorf("open process %d: %w", pid, err)
 	}
 	defer unix.Close(process)
-	if userNamespace(pid) != userNamespace(os.Getpid()) {
-		return -1, errMountedNode
-	}
+	mounted = userNamespace(pid) != userNamespace(os.Getpid())
 	fd, err = unix.Open("/proc/"+strconv.Itoa(pid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return -1, errTargetExited
+		return -1, false, errTargetExited
 	}
 	list, err := proctree.List(s.config.Cgroups.ProcessDir(uid, id))
 	if err == nil && (!slices.ContainsFunc(list, func(p proctree.Process) bool { return p.PID == pid }) ||
@@ -108,9 +116,9 @@ func (s *Service) openRoot(ctx context.Context, id, uid string) (fd int, err err
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return -1, err
+		return -1, false, err
 	}
-	return fd, nil
+	return fd, mounted, nil
 }
 
 // userNamespace returns the user namespace of a process; empty if it has exited.
@@ -136,13 +144,45 @@ func inRoot(root int, dir string) (fd int, err error) {
 
 // isIn reports whether a container has the node.
 func (n *node) isIn(root int) bool {
+	has := *n
+	return has.read(root) && has.sameNumbers(n)
+}
+
+// read sets the type and the numbers of a node to those that the node with its path has in a container, and reports whether there is one.
+func (n *node) read(root int) bool {
 	dir, err := inRoot(root, filepath.Dir(n.Path))
 	if err != nil {
 		return false
 	}
 	defer unix.Close(dir)
 	var stat unix.Stat_t
-	return unix.Fstatat(dir, filepath.Base(n.Path), &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && n.is(&stat)
+	return unix.Fstatat(dir, filepath.Base(n.Path), &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && n.set(&stat)
+}
+
+// set sets the type and the numbers of a node to those of a file, and reports whether that is a node.
+func (n *node) set(stat *unix.Stat_t) bool {
+	kind := stat.Mode & unix.S_IFMT
+	if kind != unix.S_IFCHR && kind != unix.S_IFBLK {
+		return false
+	}
+	n.Type, n.Major, n.Minor = typeOf(kind), int64(unix.Major(stat.Rdev)), int64(unix.Minor(stat.Rdev))
+	n.inode = 0 // of another file system
+	return true
+}
+
+// nodesIn returns the nodes that a container has of those that it was given, and of those that the host has. It may have removed one that
+// it was given, but has the right to it.
+func nodesIn(root int, given, host []node) []node {
+	nodes := slices.Clone(given)
+	for i := range nodes {
+		nodes[i].read(root)
+	}
+	for _, n := range host {
+		if !slices.ContainsFunc(given, func(g node) bool { return g.Path == n.Path }) && n.read(root) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
 }
 
 // makeIn makes the node in a container, in the place of one that is there, with the owner and the mode that it has on the host.
@@ -201,9 +241,8 @@ func (n *node) setOwner(dir int, name string) error {
 
 // is reports whether a file is a node of the same device.
 func (n *node) is(stat *unix.Stat_t) bool {
-	kind := stat.Mode & unix.S_IFMT
-	return (kind == unix.S_IFCHR || kind == unix.S_IFBLK) && typeOf(kind) == n.Type &&
-		stat.Rdev == unix.Mkdev(uint32(n.Major), uint32(n.Minor))
+	var other node
+	return other.set(stat) && other.sameNumbers(n)
 }
 
 // makeDirs makes the directories of a path in a container that do not exist.

@@ -45,25 +45,20 @@ func (s *Service) WatchDevices(
 	n := len(o.Definition.Devices)
 	w := deviceWatch{service: s, uid: uid, order: o, report: report, known: make([][]node, n), held: make([][]node, n)}
 	if !o.Missing {
-		given, err := s.givenNodes(ctx, uid, o.Ref)
-		if err != nil {
+		if err := w.begin(ctx); err != nil {
 			return err
 		}
-		for i := range o.Definition.Devices {
-			d := &o.Definition.Devices[i]
-			w.held[i] = given.of(d)
-			if w.known[i] = w.held[i]; len(w.known[i]) == 0 && !d.Optional { // it is mounted, and was unplugged
-				w.known[i] = []node{{}}
-			}
-		}
 	}
-	notify := newDirNotify()
+	notify := s.notifier.subscribe()
 	defer notify.close()
 	for {
-		notify.watch(w.dirs())
+		notified := notify.watch(w.dirs())
 		wait := w.check(ctx)
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if !notified {
+			wait = min(wait, unnotifiedInterval)
 		}
 		if err := notify.wait(ctx, wait); err != nil {
 			return err
@@ -80,7 +75,46 @@ type deviceWatch struct {
 	known   [][]node // by device: what it was at the last check; none: it did not exist
 	pending [][]node // by device: what appeared at the last check, and is not reported yet
 	held    [][]node // by device: what the container has
+	absent  int      // the device that was missing at last
 	found   bool     // all devices exist that were missing
+}
+
+// begin reads what the container has. A container that is restarted for a device has what it was created with. One that keeps running may
+// have got other nodes since.
+func (w *deviceWatch) begin(ctx context.Context) error {
+	reading, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
+	defer cancel()
+	s, id := w.service, record.ContainerID(w.uid, w.order.Ref)
+	c, err := s.config.Client.LoadContainer(reading, id)
+	if err != nil {
+		return fmt.Errorf("find container: %w", err)
+	}
+	definition, err := c.Spec(reading)
+	if err != nil {
+		return fmt.Errorf("read specification: %w", err)
+	}
+	root, _, err := s.openRoot(reading, id, w.uid)
+	if err == nil {
+		defer unix.Close(root)
+	}
+	w.read(ctx, root, definition)
+	return nil
+}
+
+// read sets what the container has, by its specification and its root directory. If it has exited, the root is -1.
+func (w *deviceWatch) read(ctx context.Context, root int, definition *specs.Spec) {
+	given := givenNodes(root, definition)
+	for i := range w.order.Definition.Devices {
+		d := &w.order.Definition.Devices[i]
+		nodes := given.of(d)
+		if !d.Restarts() {
+			nodes = nodesIn(root, nodes, nodesOf(ctx, d))
+		}
+		w.held[i] = nodes
+		if w.known[i] = nodes; len(nodes) == 0 && !d.Optional { // it is mounted, and was unplugged
+			w.known[i] = []node{{}}
+		}
+	}
 }
 
 // node is a device node of the host for a container.
@@ -153,10 +187,8 @@ func (w *deviceWatch) check(ctx context.Context) time.Duration {
 			w.report(lifecycle.DeviceChange{Device: d, Removed: true})
 		}
 		switch {
-		case !extends(w.known[i], now[i]):
-			w.known[i] = now[i]
-		case len(w.known[i]) > 0 && d.Restarts(): // more nodes of a directory: the container gets them at its next start
-			w.known[i] = now[i]
+		case !extends(w.known[i], now[i]), len(w.known[i]) > 0 && d.Restarts():
+			w.known[i] = remaining(w.known[i], now[i]) // the container gets more nodes of a directory at its next start
 		case before != nil && settled(before[i], now[i]):
 			w.known[i] = now[i]
 			w.report(lifecycle.DeviceChange{Device: d, Outcome: w.plugIn(ctx, i, now[i])})
@@ -173,6 +205,7 @@ func (w *deviceWatch) checkMissing(now, before [][]node) time.Duration {
 	stable := before != nil
 	for i := range devices {
 		if len(now[i]) == 0 && !devices[i].Optional {
+			w.absent = i
 			return deviceInterval
 		}
 		stable = stable && settled(before[i], now[i])
@@ -185,14 +218,21 @@ func (w *deviceWatch) checkMissing(now, before [][]node) time.Duration {
 		return deviceInterval
 	}
 	w.found = true
-	i := slices.IndexFunc(devices, func(d spec.Device) bool { return !d.Optional })
-	w.report(lifecycle.DeviceChange{Device: &devices[i]})
+	if devices[w.absent].Optional { // what was missing existed at the first check
+		w.absent = slices.IndexFunc(devices, func(d spec.Device) bool { return !d.Optional })
+	}
+	w.report(lifecycle.DeviceChange{Device: &devices[w.absent]})
 	return deviceInterval
 }
 
-// unplugged reports whether a device was unplugged: nothing is left of it, or its only node is another one.
-func unplugged(before, now []node) bool {
-	return len(now) == 0 || len(before) == 1 && len(now) == 1 && before[0].Path == now[0].Path && !before[0].same(&now[0])
+// unplugged reports whether a device was unplugged: no node is left of it. A node with its path may be another one.
+func unplugged(before, now []node) bool { return len(remaining(before, now)) == 0 }
+
+// remaining returns the nodes that were there before.
+func remaining(before, now []node) []node {
+	return slices.DeleteFunc(slices.Clone(now), func(n node) bool {
+		return !slices.ContainsFunc(before, func(b node) bool { return b.same(&n) })
+	})
 }
 
 // dirs returns the directories whose entries decide what the devices are.
@@ -242,32 +282,21 @@ const maxLinks = 8
 // given are the nodes that a container was created with, by their paths in it.
 type given []specs.LinuxDevice
 
-// givenNodes returns the nodes that a run was created with. Those in a user namespace are mounted, and not known.
-func (s *Service) givenNodes(ctx context.Context, uid string, ref lifecycle.Ref) (given, error) {
-	ctx, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
-	defer cancel()
-	c, err := s.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
-	if err != nil {
-		return nil, fmt.Errorf("find container: %w", err)
-	}
-	definition, err := c.Spec(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read specification: %w", err)
-	}
+// givenNodes returns the nodes that a run was created with. In a user namespace they are mounted, and the mounts have them also after the
+// host has others. Of a run that has exited, they are those of the host.
+func givenNodes(root int, definition *specs.Spec) given {
 	list := given(slices.Clone(definition.Linux.Devices))
 	for _, m := range definition.Mounts {
-		var stat unix.Stat_t
-		if m.Type != "bind" || !strings.HasPrefix(m.Destination, "/dev/") || unix.Stat(m.Source, &stat) != nil {
+		if m.Type != "bind" || !strings.HasPrefix(m.Destination, "/dev/") {
 			continue
 		}
-		if kind := stat.Mode & unix.S_IFMT; kind == unix.S_IFCHR || kind == unix.S_IFBLK {
-			list = append(list, specs.LinuxDevice{
-				Path: m.Destination, Type: typeOf(kind),
-				Major: int64(unix.Major(stat.Rdev)), Minor: int64(unix.Minor(stat.Rdev)),
-			})
+		n := node{Device: oci.Device{LinuxDevice: specs.LinuxDevice{Path: m.Destination}}}
+		var stat unix.Stat_t
+		if n.read(root) || unix.Stat(m.Source, &stat) == nil && n.set(&stat) {
+			list = append(list, n.LinuxDevice)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // typeOf returns the type of a device node in the form of the OCI runtime specification.
@@ -288,96 +317,4 @@ func (g given) of(d *spec.Device) []node {
 		}
 	}
 	return nodes
-}
-
-// dirNotify waits for changes of directories with inotify(7). A file of package os waits without a thread.
-type dirNotify struct {
-	file    *os.File       // nil: the limit of instances is reached
-	watches map[string]int // by directory
-	changed chan struct{}
-	done    chan struct{} // closed when nothing reads the file any more
-}
-
-func newDirNotify() *dirNotify {
-	n := &dirNotify{watches: map[string]int{}, changed: make(chan struct{}, 1), done: make(chan struct{})}
-	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
-	if err != nil {
-		close(n.done)
-		return n
-	}
-	n.file = os.NewFile(uintptr(fd), "inotify")
-	go n.read()
-	return n
-}
-
-// read reports that something has changed until the file is closed.
-func (n *dirNotify) read() {
-	defer close(n.done)
-	buffer := make([]byte, 16<<10)
-	for {
-		if _, err := n.file.Read(buffer); err != nil {
-			return
-		}
-		select {
-		case n.changed <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// deviceEvents are the events of a directory after which a path below it may be another device. Writing to a device is none.
-const deviceEvents = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_TO | unix.IN_MOVED_FROM | unix.IN_DELETE_SELF | unix.IN_MOVE_SELF |
-	unix.IN_ONLYDIR
-
-// watch watches exactly these directories. One that cannot be watched is checked at the interval.
-func (n *dirNotify) watch(dirs []string) {
-	if n.file == nil {
-		return
-	}
-	control, err := n.file.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = control.Control(func(fd uintptr) {
-		for _, dir := range dirs { // again, too: another directory may have the path
-			if watch, err := unix.InotifyAddWatch(int(fd), dir, deviceEvents); err == nil {
-				n.watches[dir] = watch
-			}
-		}
-		for dir, watch := range n.watches {
-			if !slices.Contains(dirs, dir) {
-				_, _ = unix.InotifyRmWatch(int(fd), uint32(watch)) // fails if the directory was deleted
-				delete(n.watches, dir)
-			}
-		}
-	})
-}
-
-// wait returns after a change, after an interval at most, or with the error of ctx.
-func (n *dirNotify) wait(ctx context.Context, interval time.Duration) error {
-	if n.file == nil {
-		interval = min(interval, unnotifiedInterval)
-	}
-	timer := time.NewTimer(interval)
-	defer timer.Stop()
-	select {
-	case <-n.changed:
-		timer.Reset(quietInterval)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	case <-timer.C:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return nil
-}
-
-func (n *dirNotify) close() {
-	if n.file != nil {
-		_ = n.file.Close()
-	}
-	<-n.done
 }

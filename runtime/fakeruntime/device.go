@@ -1,7 +1,9 @@
 package fakeruntime
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -25,6 +27,11 @@ func (r *Runtime) missing(c *spec.Container) *spec.Device {
 	return nil
 }
 
+// required returns the first device of a container that is not optional.
+func required(c *spec.Container) *spec.Device {
+	return &c.Devices[slices.IndexFunc(c.Devices, func(d spec.Device) bool { return !d.Optional })]
+}
+
 // WatchDevices reports what [Runtime.SetDevice] does.
 func (r *Runtime) WatchDevices(
 	ctx context.Context, uid string, o lifecycle.DeviceOrder, report func(lifecycle.DeviceChange),
@@ -35,13 +42,16 @@ func (r *Runtime) WatchDevices(
 	}
 	c := o.Definition
 	gone, found := make([]bool, len(c.Devices)), false
+	var absent *spec.Device // the one that was missing at last
 	for {
 		var changes []lifecycle.DeviceChange
 		r.mu.Lock()
 		changed := r.changed
-		if o.Missing && !found && r.missing(c) == nil {
+		if missing := r.missing(c); missing != nil {
+			absent = missing
+		} else if o.Missing && !found {
 			found = true
-			changes = append(changes, lifecycle.DeviceChange{Device: &c.Devices[0]})
+			changes = append(changes, lifecycle.DeviceChange{Device: cmp.Or(absent, required(c))})
 		}
 		for i := range c.Devices {
 			if away := r.away[c.Devices[i].Path]; !o.Missing && away != gone[i] {

@@ -1,6 +1,9 @@
 package emit
 
-import "github.com/podstead/podstead/api"
+import (
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor/event"
+)
 
 // Causes tracks what the next event of a pod follows from: the newest event of its container or, if the container has none, the newest
 // event of the pod.
@@ -57,13 +60,13 @@ func (c Causes) latest() uint64 {
 // repeats reports whether the newest event of the container is of this kind.
 func (c Causes) repeats(container string, kind api.EventKind) bool { return c[container].kind == kind }
 
-// Record makes an event the cause of what follows, unless nothing follows from its kind.
-func (c Causes) Record(container string, seq uint64, kind api.EventKind) {
-	if noCause[kind] {
+// Record makes an event the cause of what follows, unless nothing follows from it.
+func (c Causes) Record(e *event.Event) {
+	if noCause[e.Kind] || e.KeepsDevice() {
 		return
 	}
-	if startsOver[kind] {
+	if startsOver[e.Kind] {
 		clear(c)
 	}
-	c[container] = cause{seq, kind}
+	c[e.Container] = cause{e.Seq, e.Kind}
 }

@@ -59,7 +59,8 @@ func (e Emission) emitBecause(cause uint64, kind api.EventKind, container string
 // add emits an event of a container or, without one, of the pod.
 func (e Emission) add(ev event.Event, cause uint64, container string) {
 	ev.Cause, ev.UID, ev.Container, ev.Attempt = cause, e.uid, container, e.facts.Containers[container].Newest.Attempt
-	e.causes.Record(container, e.ring.Add(ev), ev.Kind)
+	ev.Seq = e.ring.Add(ev)
+	e.causes.Record(&ev)
 }
 
 // newest returns the newest attempt of a container.
@@ -249,10 +250,10 @@ func (e Emission) Folded(before *lifecycle.Facts, ev lifecycle.Event) {
 	case lifecycle.DeviceRemoved:
 		e.deviceRemoved(before, ev)
 	case lifecycle.DeviceAdded:
-		if ev.Ref == e.newest(ev.Container).Ref {
-			e.Emit(api.EventDeviceAdded, ev.Container, event.Fields{
-				"container": ev.Container, "device": ev.Device, "then": because(ev.Outcome),
-			})
+		if a := e.newest(ev.Container); ev.Ref == a.Ref {
+			f := deviceFields(ev.Container, ev.Device, !a.CreateFailed.IsZero())
+			f["then"] = because(ev.Outcome)
+			e.Emit(api.EventDeviceAdded, ev.Container, f)
 		}
 	case lifecycle.PodEvicted:
 		if before.Stop.Requested.IsZero() {
@@ -293,10 +294,22 @@ func (e Emission) Folded(before *lifecycle.Facts, ev lifecycle.Event) {
 
 // deviceRemoved emits that a device of the newest run was unplugged, unless it is restarted for another one.
 func (e Emission) deviceRemoved(before *lifecycle.Facts, ev lifecycle.DeviceRemoved) {
-	if ev.Ref != e.newest(ev.Container).Ref || ev.Restarts && before.Containers[ev.Container] == e.facts.Containers[ev.Container] {
+	a := e.newest(ev.Container)
+	replaced := before.Containers[ev.Container] != e.facts.Containers[ev.Container]
+	if ev.Ref != a.Ref || ev.Restarts && !replaced && (a.Exited.IsZero() || a.DeviceRemoved != "") {
 		return
 	}
-	e.Emit(api.EventDeviceRemoved, ev.Container, event.Fields{"container": ev.Container, "device": ev.Device})
+	e.Emit(api.EventDeviceRemoved, ev.Container, deviceFields(ev.Container, ev.Device, replaced))
+}
+
+// deviceFields returns the fields of an event of a device. Only one by which its container starts again, or at last, leads to something,
+// see [event.Event.KeepsDevice].
+func deviceFields(container, device string, restarts bool) event.Fields {
+	f := event.Fields{"container": container, "device": device}
+	if restarts {
+		f["restarts"] = "true"
+	}
+	return f
 }
 
 // because returns an outcome as the end of a sentence; empty: there is none.

@@ -31,6 +31,11 @@ type Event struct {
 // Fields are the values for the fields of an [api.EventEntry].
 type Fields map[string]string
 
+// KeepsDevice reports whether a device of a container was unplugged or plugged in that is neither restarted nor started for it.
+func (e *Event) KeepsDevice() bool {
+	return (e.Kind == api.EventDeviceRemoved || e.Kind == api.EventDeviceAdded) && e.Fields["restarts"] == ""
+}
+
 // New returns an event for a pod as a whole, without a UID and a cause.
 func New(kind api.EventKind, at time.Time, pod string, f Fields) Event {
 	entry := kind.Entry()

@@ -67,6 +67,15 @@ func TestHeadline(t *testing.T) {
 	two.Containers = append(two.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
 	once := pod(server)
 	once.RestartPolicy = spec.RestartNever
+	device, kept := pod(server), pod(server)
+	device.Containers[0].Devices = []spec.Device{{Path: "/dev/a"}}
+	kept.Containers[0].Devices = []spec.Device{{Path: "/dev/a", OnRemove: spec.DeviceKeep}}
+	replug := func(w *world) {
+		w.engine.SetDevice("/dev/a", false)
+		w.sleep(time.Minute)
+		w.engine.SetDevice("/dev/a", true)
+		w.sleep(time.Minute)
+	}
 	for _, test := range []struct {
 		name    string
 		pod     *spec.Pod
@@ -92,6 +101,14 @@ func TestHeadline(t *testing.T) {
 				w.redefine("1")
 			},
 			`web failed: container "app" cannot be started: no such program.`, false,
+		},
+		{"device unplugged", device, replug, "web restarted once because its device /dev/a was unplugged. It is ready now.", false},
+		{
+			"crash after a device was unplugged that is kept", kept, func(w *world) {
+				replug(w)
+				w.exits("app", crash)
+			},
+			"web restarted once because it exited with code 1 after 3m0s. It is ready now.", false,
 		},
 		{
 			"reboots, restart, crash and changes", pod(server), func(w *world) {

@@ -65,6 +65,16 @@ var onAll = map[api.EventKind]bool{
 	api.EventEngineDamaged:       true,
 }
 
+// followsFrom reports whether an event is part of the timelines of containers, and whether it is not a cause, as [onContainer] has it.
+func followsFrom(e *event.Event) (follows, known bool) {
+	if e.Container == "" {
+		follows, known = onAll[e.Kind]
+		return follows, known
+	}
+	follows, known = onContainer[e.Kind]
+	return follows || e.KeepsDevice(), known
+}
+
 // onPod are the kinds of events that are part of the timeline of a pod.
 var onPod = map[api.EventKind]bool{
 	api.EventPodRejected:         true,
@@ -248,10 +258,7 @@ func (b *builder) runs(name string, neverRestarted bool) []run {
 	}
 	for i := range b.events {
 		e := &b.events[i]
-		follows, known := onContainer[e.Kind]
-		if e.Container == "" {
-			follows, known = onAll[e.Kind]
-		}
+		follows, known := followsFrom(e)
 		if !known || e.Container != "" && e.Container != name || added && e.Kind == api.EventPodRestarting {
 			continue
 		}
@@ -300,10 +307,8 @@ func (b *builder) run(name string, p *period) run {
 	var rebooted *api.Cause
 	for i := range p.rows {
 		e := p.rows[i].event
-		follows, all := onContainer[e.Kind], restartsAll[e.Kind]
-		if e.Container == "" {
-			follows = onAll[e.Kind]
-		}
+		follows, _ := followsFrom(e)
+		all := restartsAll[e.Kind]
 		if exited[e.Kind] {
 			r.Exit = exitOf(e, p.started)
 		}

@@ -1,6 +1,14 @@
 package lifecycle
 
-import "github.com/podstead/podstead/spec"
+import (
+	"time"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// unplugNotice is how long after the exit of a program a removal of its device can be noticed that is the cause of the exit. The runtime
+// checks devices at least once per second where the kernel notifies it of changes late or not at all.
+const unplugNotice = 2 * time.Second
 
 // DeviceOrder is a run whose devices must be watched.
 type DeviceOrder struct {
@@ -26,11 +34,14 @@ type DeviceRemoved struct {
 }
 
 // A program that exits because its device is unplugged may do so before the removal is noticed. It has not failed, and is restarted without
-// a delay if its restart policy restarts it.
+// a delay if its restart policy restarts it. A removal long after an exit is not its cause.
 func (e DeviceRemoved) apply(f *Facts) {
 	c, known := f.Containers[e.Container]
 	a := &c.Newest
 	if !e.Restarts || !known || a.Ref != e.Ref || a.Started.IsZero() || a.DeviceRemoved != "" || c.Replaced.includes(a) {
+		return
+	}
+	if a.terminated() && e.At.Sub(a.Exited) > unplugNotice {
 		return
 	}
 	a.DeviceRemoved = e.Device
@@ -79,12 +90,26 @@ func (a *Attempt) createDue() Instant {
 	return earlier(due, later(a.DeviceAdded, a.CreateFailed.Add(sandboxPace)))
 }
 
+// devicePace returns the earliest start after a run that was replaced for a device; zero if there is no such run in this round. A device
+// that comes and goes restarts a container at most once per [retryDelay].
+func (f *Facts) devicePace(h *Container) Instant {
+	last := &h.Newest
+	if !last.ran() {
+		last = &h.Previous
+	}
+	if last.DeviceRemoved == "" || last.Round != f.Round {
+		return Instant{}
+	}
+	return last.Started.Add(retryDelay)
+}
+
 // watchDevices orders the watch of the devices of a container that runs, will run again, or waits for them. A run that is replaced needs
-// none.
+// none, nor one whose sandbox is lost: it did not exit for a device.
 func (p *plan) watchDevices(c *spec.Container, h *Container) {
 	a := &h.Newest
 	c = p.facts.definition(c, a)
-	had := !a.Started.IsZero() && a.DeviceRemoved == ""
+	s := &p.facts.Sandbox
+	had := !a.Started.IsZero() && a.DeviceRemoved == "" && (a.live() || s.ready() && a.Sandbox == s.N)
 	if len(c.Devices) == 0 || !had && !a.misses() || !a.DeviceAdded.IsZero() || p.facts.superseded(a) {
 		return
 	}

@@ -75,6 +75,28 @@ func TestDecideDevices(t *testing.T) {
 			now: 50, want: do{start("app", 3, 2, 1)},
 		},
 		{
+			name: "a device that comes and goes restarts it every 10 s", pod: pod, past: history{
+				up(), tick(100), running("app", 1), unplugged("app", 1, true), stopping, tick(101), exited("app", 1, 143),
+			}, now: 101, wake: 110,
+		},
+		{
+			name: "also after its creation has failed", pod: pod, past: history{
+				up(), tick(100), running("app", 1), unplugged("app", 1, true), stopping, tick(101), exited("app", 1, 143),
+				pulled("app", 2), missing("app", 2, 1), tick(103), pluggedIn("app", 2), pulled("app", 3),
+			}, now: 103, wake: 110,
+		},
+		{
+			name: "also if its program exits first", pod: failing, past: history{
+				up(), tick(100), running("app", 1), tick(101), exited("app", 1, 1), unplugged("app", 1, true),
+			}, now: 101, wake: 110,
+		},
+		{
+			name: "a back-off that began long before the device is unplugged", pod: failing, past: history{
+				up(), ran("app", 1, 1), running("app", 2), lifecycle.RemoveContainer{Ref: run("app", 1)},
+				tick(50), start("app", 2, 1, 1), exited("app", 2, 1), tick(53), unplugged("app", 2, true),
+			}, now: 53, wake: 60,
+		},
+		{
 			name: "a pod that has failed is not started again", pod: pod,
 			past: history{up(), ran("app", 1, 1), sandboxRemoved(1), unplugged("app", 1, true)}, now: 100,
 		},
@@ -96,6 +118,7 @@ func TestDeviceRemovedIsNoFailure(t *testing.T) {
 				Ref: run("app", 1), Reason: lifecycle.ReasonDeviceRemoved,
 			}, exited("app", 1, 1)}, failures, 0,
 		},
+		{"it exits long before", history{up(), ran("app", 1, 1), tick(10), unplugged("app", 1, true)}, failures, 1},
 		{"kept", history{up(), ran("app", 1, 1), unplugged("app", 1, false)}, failures, 1},
 	}.check(t)
 }
@@ -112,6 +135,15 @@ func TestDecisionWatchesDevices(t *testing.T) {
 		"running":       {history{up(), running("app", 1)}, []lifecycle.DeviceOrder{{Ref: run("app", 1)}}},
 		"in back-off": {
 			history{up(), ran("app", 1, 1), running("app", 2), exited("app", 2, 1)}, []lifecycle.DeviceOrder{{Ref: run("app", 2)}},
+		},
+		"lost with the sandbox": {
+			history{up(), running("app", 1), running("app", 2), exited("app", 2, 1), sandboxLost(1)}, nil,
+		},
+		"in an earlier sandbox": {
+			history{
+				up(), running("app", 1), exited("app", 1, 1), sandboxLost(1), sandboxRemoved(1), startSandbox(2),
+				happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.SandboxStarted{Sandbox: 2, At: t} }),
+			}, nil,
 		},
 		"missing": {
 			history{up(), pulled("app", 1), missing("app", 1, 0)}, []lifecycle.DeviceOrder{{Ref: run("app", 1), Missing: true}},

@@ -134,7 +134,7 @@ func (p *plan) startNext(c *spec.Container, h *Container, mayStart bool) {
 		return
 	}
 	at, level := restartDue(p.pod, p.facts, c, h)
-	if !p.due(at) {
+	if !p.due(later(at, p.facts.devicePace(h))) {
 		return
 	}
 	next := p.facts.nextAttempt(h)

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/podstead/podstead/spec"
@@ -10,8 +11,9 @@ import (
 // deviceWatch is the watch of the devices of a run.
 type deviceWatch struct {
 	lifecycle.DeviceOrder
-	gone  []bool // by device of the definition
-	found bool   // all devices exist that were missing
+	gone   []bool       // by device of the definition
+	absent *spec.Device // the one that was missing at last
+	found  bool         // all devices exist that were missing
 }
 
 // SetDevice sets whether a device of the host exists. All do at first.
@@ -47,6 +49,11 @@ func (w *World) missing(c *spec.Container) *spec.Device {
 	return nil
 }
 
+// required returns the first device of a container that is not optional.
+func required(c *spec.Container) *spec.Device {
+	return &c.Devices[slices.IndexFunc(c.Devices, func(d spec.Device) bool { return !d.Optional })]
+}
+
 // watchDevices watches the devices of exactly the runs of a decision.
 func (p *Pod) watchDevices(orders []lifecycle.DeviceOrder) {
 	for ref, watch := range p.devices {
@@ -71,9 +78,11 @@ func (p *Pod) watchDevices(orders []lifecycle.DeviceOrder) {
 func (p *Pod) reportDevices(watch *deviceWatch) {
 	now := p.world.Now()
 	if watch.Missing {
-		if !watch.found && p.world.missing(watch.Definition) == nil {
+		if missing := p.world.missing(watch.Definition); missing != nil {
+			watch.absent = missing
+		} else if !watch.found {
 			watch.found = true
-			p.deliver(lifecycle.DeviceAdded{Ref: watch.Ref, Device: watch.Definition.Devices[0].Path, At: now})
+			p.deliver(lifecycle.DeviceAdded{Ref: watch.Ref, Device: cmp.Or(watch.absent, required(watch.Definition)).Path, At: now})
 		}
 		return
 	}

@@ -38,7 +38,10 @@ func (s *stick) unplug() {
 	s.Check(os.Remove(filepath.Join(s.dir, "stick")))
 }
 
-// TestDeviceUnplugged: two pods use one device. It is absent at first, then plugged in and unplugged 20 times, with other numbers each
+// replugs is how often a device is replugged. A device restarts its container every 10 seconds at most.
+const replugs = 6
+
+// TestDeviceUnplugged: two pods use one device. It is absent at first, then plugged in and unplugged several times, with other numbers each
 // time. Containers are restarted for it without back-off, and have the new node. A container that keeps running has it without a restart.
 func TestDeviceUnplugged(t *testing.T) {
 	f := newFixture(t)
@@ -69,7 +72,7 @@ func TestDeviceUnplugged(t *testing.T) {
 		}
 		return false
 	}
-	for n := range 21 {
+	for n := range replugs + 1 {
 		for _, pod := range []string{"one", "two"} {
 			f.Until(pod, "waiting for its device", waits)
 		}
@@ -87,7 +90,7 @@ func TestDeviceUnplugged(t *testing.T) {
 		if out := f.MustRun("exec", "one", "-c", "c", "--", "stat", "-c", "%t:%T", "/dev/stick"); strings.TrimSpace(out) != want {
 			t.Fatalf("replug %d: node %q, want %s", n, out, want)
 		}
-		if n < 20 {
+		if n < replugs {
 			s.unplug()
 		}
 	}
@@ -100,7 +103,7 @@ func TestDeviceUnplugged(t *testing.T) {
 	}
 	events := f.MustRun("events", "one")
 	removed, added := strings.Count(events, "was unplugged"), strings.Count(events, "is plugged in")
-	if removed != 20 || added != 21 || strings.Contains(events, "Back-off") {
+	if removed != replugs || added != replugs+1 || strings.Contains(events, "Back-off") {
 		t.Errorf("events:\n%s", events)
 	}
 	f.MustRun("delete", "--all", "--force")

@@ -119,7 +119,7 @@ func (f *follower) handle(e *event.Event, counts bool) {
 		}
 		return
 	}
-	if cause, ok := causeOf[e.Kind]; ok {
+	if cause, ok := causeOf[e.Kind]; ok && !e.KeepsDevice() {
 		h.exited[e.Container] = cause
 		return
 	}

@@ -43,6 +43,12 @@ func TestRestartCauses(t *testing.T) {
 			[]event.Event{start, pod(api.EventPodRestartRequested), of(api.EventContainerStopping), of(api.EventContainerSucceeded), start},
 			"map[{app Requested}:1]",
 		},
+		"device unplugged": {[]event.Event{
+			start, {Kind: api.EventDeviceRemoved, Container: "app", Fields: event.Fields{"restarts": "true"}}, failed("Error"), start,
+		}, "map[{app DeviceRemoved}:1]"},
+		"exit after a device was unplugged that is kept": {
+			[]event.Event{start, of(api.EventDeviceRemoved), of(api.EventDeviceAdded), failed("Error"), start}, "map[{app Error}:1]",
+		},
 		"rebooted": {[]event.Event{start, pod(api.EventHostRebooted), start}, "map[{app Rebooted}:1]"},
 		"rebooted after a shutdown": {[]event.Event{
 			start, pod(api.EventNodeShutdown), failed("Error"), pod(api.EventHostRebooted),
