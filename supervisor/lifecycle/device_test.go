@@ -92,7 +92,8 @@ func TestDecideDevices(t *testing.T) {
 		},
 		{
 			name: "a back-off that began long before the device is unplugged", pod: failing, past: history{
-				up(), ran("app", 1, 1), running("app", 2), lifecycle.RemoveContainer{Ref: run("app", 1)},
+				up(), ran("app", 1, 1), running("app", 2),
+				lifecycle.RemoveContainer{Ref: run("app", 1)},
 				tick(50), start("app", 2, 1, 1), exited("app", 2, 1), tick(53), unplugged("app", 2, true),
 			}, now: 53, wake: 60,
 		},

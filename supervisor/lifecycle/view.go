@@ -562,12 +562,11 @@ func (v *view) initializedCondition(s *Status) Condition {
 
 // restartingCondition is true while a restart of all containers stops those of the previous round.
 func (v *view) restartingCondition(s *Status) Condition {
-	switch s.Phase {
-	case PhaseSucceeded:
+	if s.Phase == PhaseSucceeded {
 		return condition(AllContainersRestarting, false, ReasonPodCompleted, "")
-	case PhaseFailed:
+	}
+	if s.Phase == PhaseFailed {
 		return condition(AllContainersRestarting, false, ReasonPodFailed, "")
-	default:
 	}
 	by := restartAllTrigger(v.pod, v.facts)
 	switch {
