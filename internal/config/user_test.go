@@ -162,7 +162,7 @@ func TestPaths(t *testing.T) {
 // TestUserWithoutVariables tests a user without a session, such as that of a service: nothing is set. Only the directories of a user who
 // does not exist are not known.
 func TestUserWithoutVariables(t *testing.T) {
-	const missing = 4000000000
+	const missing = 2000000000
 	defaults, err := config.UserDefaults(lookupIn(nil), os.Getuid())
 	if want := filepath.Join("/run/user", strconv.Itoa(os.Getuid()), "podstead"); err != nil || defaults["runDir"] != want {
 		t.Errorf("got %v, %v", defaults, err)
