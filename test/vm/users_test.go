@@ -60,9 +60,6 @@ func TestUsers(t *testing.T) {
 	h.Sh("loginctl disable-linger bob")
 	h.Eventually("no process of bob", "if pgrep --uid bob; then exit 1; fi; [ ! -e /run/user/$(id -u bob) ]")
 	h.Sh(as("ada", "podstead get | grep 1/1"))
-	// The pod stops when a session ends.
-	h.Eventually("the pod of bob after the login", as("bob", "podstead events web; podstead get | grep 1/1; "+
-		"[ $(podstead events web | grep -c 'because of the shutdown of the daemon') -ge 2 ]"))
 }
 
 // as returns a command that runs a script in a session of a user.
