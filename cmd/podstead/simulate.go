@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -19,6 +20,10 @@ import (
 
 // maxScenario bounds a scenario file, in bytes.
 const maxScenario = 1 << 20
+
+// simulateGCPercent lets the heap grow to five times what is in use before it is collected. A day of a crash loop of 20 containers takes
+// three fifths of the CPU time that it takes with the default of 100.
+const simulateGCPercent = 400
 
 // simulateFlags are the flags of simulate.
 type simulateFlags struct {
@@ -109,6 +114,8 @@ are stored, 3 no such pod, 4 the daemon is unavailable.`,
 }
 
 func (a *app) simulate(cmd *cobra.Command, paths []string, f *simulateFlags) error {
+	// Most of what a simulation allocates is garbage at once, and the process exits soon.
+	defer debug.SetGCPercent(debug.SetGCPercent(simulateGCPercent))
 	if f.duration < 0 || cmd.Flags().Changed("for") && f.duration == 0 {
 		return usage(cmd, "--for %v: must be greater than 0", f.duration)
 	}
