@@ -353,7 +353,9 @@ func pathCause(err error) error {
 	return err
 }
 
-func isZero(block []byte) bool { return len(bytes.TrimLeft(block, "\x00")) == 0 }
+func isZero(block []byte) bool {
+	return len(block) == 0 || block[0] == 0 && bytes.Equal(block[1:], block[:len(block)-1])
+}
 
 // apply sets the attributes of an open file. chown(2) clears the setuid bit, so the mode follows it.
 func (a Attributes) apply(f *os.File) error {
