@@ -2,9 +2,10 @@ package spec
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // ProjectLabel is the label of pods with the name of their project, such as that of a Compose file. Persistent volumes that a pod creates
@@ -29,7 +30,7 @@ func (p *Pod) Aliases() []string {
 	return list
 }
 
-var alias = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
+var alias = lazyregexp.New(`^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
 
 // IsAlias reports whether a name can be an alias of a pod.
 func IsAlias(name string) bool { return alias.MatchString(name) && !isReserved(strings.ToLower(name)) }

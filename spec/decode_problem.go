@@ -2,9 +2,10 @@ package spec
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 func problemAt(n *node, message, hint string) Problem {
@@ -91,4 +92,4 @@ func withoutNumber(message string) string {
 	return leadingNumber.ReplaceAllString(message, "the number$1")
 }
 
-var leadingNumber = regexp.MustCompile(`^\S+( is out of )`)
+var leadingNumber = lazyregexp.New(`^\S+( is out of )`)

@@ -2,10 +2,11 @@ package spec
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // Device gives a container a device of the host, or those in a directory, as they are when the container is created.
@@ -55,7 +56,7 @@ func (d *Device) Access() string {
 }
 
 // dockerDevice matches HOST:CONTAINER[:PERMISSIONS] and HOST:PERMISSIONS, the notation of Docker. Names of devices have colons, too.
-var dockerDevice = regexp.MustCompile(`^(/[^"]*?)(?::(/[^:"]*))?(?::([rwm]+))?$`)
+var dockerDevice = lazyregexp.New(`^(/[^"]*?)(?::(/[^:"]*))?(?::([rwm]+))?$`)
 
 // devices expands the elements of devices that are strings: paths.
 func (x *expander) devices(list *node) {

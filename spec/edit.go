@@ -3,10 +3,11 @@ package spec
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 const generateNameKey = "generateName"
@@ -46,7 +47,7 @@ func (e *edit) inTOML(data []byte) bool {
 }
 
 // plainPath are paths that need no quotes in YAML.
-var plainPath = regexp.MustCompile(`^/[A-Za-z0-9._/-]*[A-Za-z0-9_/-]$`)
+var plainPath = lazyregexp.New(`^/[A-Za-z0-9._/-]*[A-Za-z0-9_/-]$`)
 
 // inYAML finds the value, and the key if it changes, in a manifest in YAML or
 // JSON.

@@ -2,15 +2,16 @@ package spec
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // foreign is a format of other tools, which people pass in place of a pod file.
 type foreign struct {
-	extensions []string       // of files that have this format only
-	text       *regexp.Regexp // what only such a file has, in lines that no pod file has
+	extensions []string           // of files that have this format only
+	text       *lazyregexp.Regexp // what only such a file has, in lines that no pod file has
 	what, hint string
 }
 
@@ -18,20 +19,20 @@ type foreign struct {
 var foreigners = []foreign{
 	{
 		[]string{".container", ".pod", ".kube", ".volume", ".network", ".image", ".build", ".artifact"},
-		regexp.MustCompile(`(?m)^\[(Container|Pod|Kube|Volume|Network|Image|Build|Artifact|Unit|Service|Install)\]\s*$`),
+		lazyregexp.New(`(?m)^\[(Container|Pod|Kube|Volume|Network|Image|Build|Artifact|Unit|Service|Install)\]\s*$`),
 		"a unit of Quadlet", "convert it, with the units that belong to it: podstead convert UNIT...",
 	},
 	{
-		nil, regexp.MustCompile(`(?mi)\A(\s*#[^\n]*\n|\s*\n|ARG [^\n]*\n)*FROM\s+[^\s=]+`), "a Dockerfile", buildHint,
+		nil, lazyregexp.New(`(?mi)\A(\s*#[^\n]*\n|\s*\n|ARG [^\n]*\n)*FROM\s+[^\s=]+`), "a Dockerfile", buildHint,
 	},
 	{
 		[]string{".nomad", ".hcl"},
-		regexp.MustCompile(`(?m)^\s*job\s+"[^"]*"\s*\{`), "a job of Nomad",
+		lazyregexp.New(`(?m)^\s*job\s+"[^"]*"\s*\{`), "a job of Nomad",
 		"write each task of a group as a container of a pod file",
 	},
 	{
 		[]string{".tpl"},
-		regexp.MustCompile(`\{\{-?\s*(\.Values|\.Release|\.Chart|include|if|range|with|template|toYaml|define)\b`),
+		lazyregexp.New(`\{\{-?\s*(\.Values|\.Release|\.Chart|include|if|range|with|template|toYaml|define)\b`),
 		"a template of a Helm chart", "pass what Helm writes, as in helm template CHART | podstead apply -",
 	},
 }

@@ -3,9 +3,10 @@ package spec
 import (
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // format is the notation of a file. Hints are written in it.
@@ -22,8 +23,8 @@ const (
 const Stdin = "-"
 
 var (
-	jsonStart = regexp.MustCompile(`^\s*\{`)
-	yamlKey   = regexp.MustCompile(`(?m)^(---|(apiVersion|kind|metadata|spec)[ \t]*:)`)
+	jsonStart = lazyregexp.New(`^\s*\{`)
+	yamlKey   = lazyregexp.New(`(?m)^(---|(apiVersion|kind|metadata|spec)[ \t]*:)`)
 )
 
 // Extension returns the file name extension for the format of a pod file.

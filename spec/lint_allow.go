@@ -2,13 +2,14 @@ package spec
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // allowComment is a comment that silences warnings, by their codes: "# podstead: allow low-port, millibytes # the reason".
-var allowComment = regexp.MustCompile(`^#[ \t]*podstead:[ \t]*allow[ \t]+([^#]*)`)
+var allowComment = lazyregexp.New(`^#[ \t]*podstead:[ \t]*allow[ \t]+([^#]*)`)
 
 // allowed are the warnings that the comments of a file silence.
 type allowed struct {

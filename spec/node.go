@@ -2,11 +2,12 @@ package spec
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 type kind int
@@ -152,7 +153,7 @@ func (n *node) describe() string {
 	return n.kind.String() + " " + clip(n.text)
 }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+var bareKey = lazyregexp.New(`^[A-Za-z0-9_-]{1,64}$`)
 
 func printableKey(key string) string {
 	if bareKey.MatchString(key) {

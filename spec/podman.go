@@ -2,13 +2,14 @@ package spec
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // createdByPodman is the comment at the top of what podman generate kube prints.
-var createdByPodman = regexp.MustCompile(`(?m)^# Created with podman-`)
+var createdByPodman = lazyregexp.New(`(?m)^# Created with podman-`)
 
 // podmanAnnotations are the prefixes of the annotations that only Podman reads. Mount options such as Z are for SELinux.
 var podmanAnnotations = []string{"io.podman.annotations.", "bind-mount-options", "io.kubernetes.cri-o."}
@@ -67,7 +68,7 @@ func (s *stream) podman(x *object) {
 }
 
 // notInNames are the characters that names of Podman may have, and names of Kubernetes not.
-var notInNames = regexp.MustCompile(`[^a-z0-9.-]+`)
+var notInNames = lazyregexp.New(`[^a-z0-9.-]+`)
 
 // rename changes a name to one that Kubernetes accepts. It says so if it is the name by which people know the object.
 func (s *stream) rename(n *node, say bool) {

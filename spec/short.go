@@ -5,19 +5,20 @@ import (
 	"fmt"
 	"net/netip"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // A short form is a notation of TOML files with exactly one long form, the notation of the Pod API. expand replaces short forms before
 // anything else reads the tree, and shorten (see shorten.go) does the opposite. Manifests in YAML and JSON have no short forms.
 
 // shortPort matches [IP:][HOST:]CONTAINER[/PROTOCOL]. An IPv6 address is in brackets.
-var shortPort = regexp.MustCompile(`^(?:(?:(\[[0-9A-Fa-f:.]+\]|[0-9.]+):)?([1-9][0-9]{0,4}):)?([1-9][0-9]{0,4})(?:/(tcp|udp|sctp))?$`)
+var shortPort = lazyregexp.New(`^(?:(?:(\[[0-9A-Fa-f:.]+\]|[0-9.]+):)?([1-9][0-9]{0,4}):)?([1-9][0-9]{0,4})(?:/(tcp|udp|sctp))?$`)
 
 const portForms = `"80", "8080:80", "127.0.0.1:8080:80", or one of these with "/udp" or "/sctp"`
 
@@ -52,9 +53,9 @@ func parsePort(text string) (pairs []pair, message, hint string) {
 }
 
 var (
-	portRange  = regexp.MustCompile(`[0-9]-[0-9]`)
-	bareIPv6   = regexp.MustCompile(`^([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*):([0-9]+:[0-9]+(?:/[a-z]+)?)$`)
-	randomPort = regexp.MustCompile(`^([0-9.]+)::([0-9]+)|^:([0-9]+)`)
+	portRange  = lazyregexp.New(`[0-9]-[0-9]`)
+	bareIPv6   = lazyregexp.New(`^([0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f.]*):([0-9]+:[0-9]+(?:/[a-z]+)?)$`)
+	randomPort = lazyregexp.New(`^([0-9.]+)::([0-9]+)|^:([0-9]+)`)
 )
 
 // portHint tells how to write what is almost the short form of a port; it may be empty.
@@ -84,7 +85,7 @@ func portHint(text string) string {
 }
 
 // shortRequest matches [SCHEME:][//]:PORT[/PATH] of httpGet.
-var shortRequest = regexp.MustCompile(`^(?:(https?)://)?:([^:/?#]+)(/.*)?$`)
+var shortRequest = lazyregexp.New(`^(?:(https?)://)?:([^:/?#]+)(/.*)?$`)
 
 const requestForms = `":8080/healthz", ":http/healthz" with the name of a port, or "https://:8443/healthz"`
 
@@ -120,7 +121,7 @@ func parsePortOrName(text string) (port any, message string) {
 	return nil, quote(text) + " " + badPort
 }
 
-var requestURL = regexp.MustCompile(`^(https?)://([^/:?#]+|\[[^\]]*\])(?::([^/:?#]+))?(/.*)?$`)
+var requestURL = lazyregexp.New(`^(https?)://([^/:?#]+|\[[^\]]*\])(?::([^/:?#]+))?(/.*)?$`)
 
 // requestHint tells how to write what is almost the short form of httpGet; it may be empty.
 func requestHint(text string, ports *node) string {
@@ -158,7 +159,7 @@ func isShortPath(text string) bool {
 	return text == "." || text == ".." || strings.HasPrefix(text, "/") || strings.HasPrefix(text, "./") || strings.HasPrefix(text, "../")
 }
 
-var notOfName = regexp.MustCompile(`[^a-z0-9.-]+`)
+var notOfName = lazyregexp.New(`[^a-z0-9.-]+`)
 
 // envFileName returns the name of the config map that the short form envFile of a container declares: the base name of the file, as a DNS
 // subdomain. Empty: there is none.

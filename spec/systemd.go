@@ -1,8 +1,9 @@
 package spec
 
 import (
-	"regexp"
 	"slices"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // Systemd is the place of a pod in the order of the boot. The pod is started by the unit podstead@NAME.service, and not by the daemon.
@@ -48,7 +49,7 @@ func (s *Systemd) Lists() []UnitList {
 }
 
 // unitName is the pattern of names of units, see unit_name_is_valid in systemd. A template is not a unit that can be started.
-var unitName = regexp.MustCompile(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\@-]+)?\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$`)
+var unitName = lazyregexp.New(`^[A-Za-z0-9:_.\\-]+(@[A-Za-z0-9:_.\\@-]+)?\.(service|socket|device|mount|automount|swap|target|path|timer|slice|scope)$`)
 
 // maxUnitName is UNIT_NAME_MAX in systemd.
 const maxUnitName = 255

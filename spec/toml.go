@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"sort"
 	"strings"
 	"time"
@@ -13,6 +12,8 @@ import (
 	"github.com/BurntSushi/toml"
 	pelletier "github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // syntaxError is a problem after which nothing of a file can be read.
@@ -128,7 +129,7 @@ func (r *tomlReader) read() *syntaxError {
 	return nil
 }
 
-var bareString = regexp.MustCompile(`^\s*([A-Za-z0-9_.-]+)\s*=\s*([A-Za-z/.][^"'\[\]{}#]*?)\s*(#.*)?$`)
+var bareString = lazyregexp.New(`^\s*([A-Za-z0-9_.-]+)\s*=\s*([A-Za-z/.][^"'\[\]{}#]*?)\s*(#.*)?$`)
 
 func (r *tomlReader) syntaxError(offset int, message string) *syntaxError {
 	e := &syntaxError{at: r.positionAt(offset), message: "invalid TOML: " + message}

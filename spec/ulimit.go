@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // Unlimited is the value of a [Ulimit] without a limit.
@@ -70,7 +71,7 @@ func limitText(limit int64) string {
 }
 
 // shortUlimit matches NAME=SOFT[:HARD], as in docker run --ulimit.
-var shortUlimit = regexp.MustCompile(`^([a-z]+)=(-1|[0-9]{1,18})(?::(-1|[0-9]{1,18}))?$`)
+var shortUlimit = lazyregexp.New(`^([a-z]+)=(-1|[0-9]{1,18})(?::(-1|[0-9]{1,18}))?$`)
 
 const ulimitForms = `"NAME=LIMIT" or "NAME=SOFT:HARD", such as "nofile=1024:65536"`
 

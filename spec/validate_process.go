@@ -1,8 +1,9 @@
 package spec
 
 import (
-	"regexp"
 	"strings"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // processSize bounds the environment and the arguments of a container, and the
@@ -48,7 +49,7 @@ func (v *validator) argumentSize(list []string, vars map[string]string, size *Pr
 }
 
 // shellCommand is a line that passes a command to a shell, in quotes.
-var shellCommand = regexp.MustCompile(`^(\S+) -c (?:"([^"]*)"|'([^']*)')$`)
+var shellCommand = lazyregexp.New(`^(\S+) -c (?:"([^"]*)"|'([^']*)')$`)
 
 // words warns of a command whose only element is a line of several words: no
 // program has this name.

@@ -2,9 +2,10 @@ package spec
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 func (v *validator) podSecurity(s *PodSecurityContext) {
@@ -27,7 +28,7 @@ func (v *validator) podSecurity(s *PodSecurityContext) {
 	}
 }
 
-var sysctlName = regexp.MustCompile(`^[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*$`)
+var sysctlName = lazyregexp.New(`^[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*$`)
 
 func (v *validator) sysctl(s *Sysctl, seen unique) {
 	v.required(s, "name", s.Name == "")

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // maxOwnBytes is the maximum size of the text of one pod.
@@ -80,7 +81,7 @@ func (n *node) written() []*node {
 	return slices.DeleteFunc(slices.Clone(n.items), func(c *node) bool { return c.ignored })
 }
 
-var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+var jsonNumber = lazyregexp.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
 
 // number returns a number as YAML and JSON have it, as it is written if possible: quantities depend on it.
 func (n *node) number() string {
@@ -94,7 +95,7 @@ func (n *node) number() string {
 }
 
 // safeBlock are texts of several lines that are written as a block.
-var safeBlock = regexp.MustCompile(`^([!-~][ -~]*)?[!-~]\n([!-~][ -~]*[!-~]\n|[!-~]\n|\n| +[!-~]([ -~]*[!-~])?\n)*$`)
+var safeBlock = lazyregexp.New(`^([!-~][ -~]*)?[!-~]\n([!-~][ -~]*[!-~]\n|[!-~]\n|\n| +[!-~]([ -~]*[!-~])?\n)*$`)
 
 func yamlNode(n *node) *yaml.Node {
 	switch n.kind { //nolint:exhaustive // the rest are scalars
@@ -147,12 +148,12 @@ func yamlNode(n *node) *yaml.Node {
 
 // plainText are texts, and plainKey keys, without quotes, unless they mean something else in YAML, which the library knows.
 var (
-	plainText = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_./@:-]*[A-Za-z0-9_/]$|^[A-Za-z/]$`)
-	plainKey  = regexp.MustCompile(`^[A-Za-z./][A-Za-z0-9_./-]*$`)
+	plainText = lazyregexp.New(`^[A-Za-z/][A-Za-z0-9_./@:-]*[A-Za-z0-9_/]$|^[A-Za-z/]$`)
+	plainKey  = lazyregexp.New(`^[A-Za-z./][A-Za-z0-9_./-]*$`)
 )
 
 // oldBool are the booleans of YAML 1.1, which Kubernetes reads.
-var oldBool = regexp.MustCompile(`^(?i:y|n|yes|no|on|off)$`)
+var oldBool = lazyregexp.New(`^(?i:y|n|yes|no|on|off)$`)
 
 func writeJSON(b *bytes.Buffer, n *node, line string) {
 	open, closing := "{", "}"

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
-var yamlLine = regexp.MustCompile(`line (\d+): `)
+var yamlLine = lazyregexp.New(`line (\d+): `)
 
 // yamlDocuments returns the documents of a file, without empty ones.
 func yamlDocuments(data []byte) (documents []*yaml.Node, _ *syntaxError) {

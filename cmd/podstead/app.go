@@ -8,13 +8,13 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"syscall"
 
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/rootless"
 	"github.com/podstead/podstead/internal/view"
@@ -111,7 +111,7 @@ func (a *app) note(format string, args ...any) {
 func (a *app) hint(text string) { fmt.Fprintln(a.err, plain.Text(a.pages("hint: "+text))) }
 
 // page matches the path of a page in the repository.
-var page = regexp.MustCompile(`\bdocs/(howto|reference)/[a-z-]+\.md\b`)
+var page = lazyregexp.New(`\bdocs/(howto|reference)/[a-z-]+\.md\b`)
 
 // pages replaces the paths of pages by those of installed pages, or else by their addresses.
 func (a *app) pages(text string) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/connect"
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // execFlags are the flags of exec.
@@ -98,7 +98,7 @@ func (a *app) completeExec(cmd *cobra.Command, args []string, prefix string) ([]
 }
 
 // containerFlag matches the flag --container without its value, also after other flags with one letter.
-var containerFlag = regexp.MustCompile(`^(--container|-[itq]*c)$`)
+var containerFlag = lazyregexp.New(`^(--container|-[itq]*c)$`)
 
 func (a *app) exec(cmd *cobra.Command, args []string, f *execFlags) error {
 	if len(args) == 0 {

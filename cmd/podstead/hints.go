@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // commandHint maps commands of other tools (kubectl, docker, podman, systemctl) to a hint.
@@ -274,10 +275,10 @@ var flagHints = []flagHint{
 }
 
 // unknownFlag matches errors of package pflag about flags that a command does not have.
-var unknownFlag = regexp.MustCompile(`^unknown (?:flag: --|shorthand flag: ')([a-zA-Z0-9-]+)`)
+var unknownFlag = lazyregexp.New(`^unknown (?:flag: --|shorthand flag: ')([a-zA-Z0-9-]+)`)
 
 // invalidValue matches errors of package pflag about values, which have the error of package strconv or time at the end.
-var invalidValue = regexp.MustCompile(`(?s)^invalid argument (".*") for "(?:-[A-Za-z0-9], )?(--[a-z0-9-]+)" flag: (?:strconv\.|time: ).*$`)
+var invalidValue = lazyregexp.New(`(?s)^invalid argument (".*") for "(?:-[A-Za-z0-9], )?(--[a-z0-9-]+)" flag: (?:strconv\.|time: ).*$`)
 
 // valueError is an error about the value of a flag in words for people; nil: err is another error.
 func valueError(cmd *cobra.Command, err error) error {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +15,8 @@ import (
 	"github.com/cpuguy83/go-md2man/v2/md2man"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // main writes the manual pages and the completion scripts of the commands for packages, into the directory of the argument. The time in
@@ -74,7 +75,7 @@ func writePages(man string, date time.Time) error {
 }
 
 // repositoryLink matches a link to another page, of which a manual page has the text only.
-var repositoryLink = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\.(?:md|toml|json)?(?:#[^)]*)?\)`)
+var repositoryLink = lazyregexp.New(`\[([^\]]*)\]\([^)]*\.(?:md|toml|json)?(?:#[^)]*)?\)`)
 
 // writeCompletions writes the scripts under the names that each shell looks for.
 func writeCompletions(root *cobra.Command, dir string) error {

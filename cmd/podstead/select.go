@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -345,7 +345,7 @@ func hintResource(name string) []string {
 }
 
 // serviceName matches the names that services of Compose files can have.
-var serviceName = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
+var serviceName = lazyregexp.New(`^[A-Za-z0-9._-]+$`)
 
 // hintService is the hint for the name of a Compose service that no pod can have.
 func hintService(name string) []string {

@@ -10,10 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 const (
@@ -79,14 +80,14 @@ const maxName = 253
 // The lengths of names are not part of the expressions: each repetition would be a part of the compiled expression, in every program.
 var (
 	// objectName is that of a config map or secret, a DNS subdomain.
-	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
-	keyName    = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
-	podFile    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\.(toml|yaml|yml|json)$`)
-	imageFile  = regexp.MustCompile(`^[0-9]{1,4}\.tar$`)
+	objectName = lazyregexp.New(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`)
+	keyName    = lazyregexp.New(`^[-._a-zA-Z0-9]+$`)
+	podFile    = lazyregexp.New(`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\.(toml|yaml|yml|json)$`)
+	imageFile  = lazyregexp.New(`^[0-9]{1,4}\.tar$`)
 )
 
 // isName reports whether a name without its extension is not too long and matches.
-func isName(name, extension string, pattern *regexp.Regexp) bool {
+func isName(name, extension string, pattern *lazyregexp.Regexp) bool {
 	return len(name)-len(extension) <= maxName && pattern.MatchString(name)
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/oci"
@@ -110,7 +110,7 @@ var safeVersions = map[string][]string{
 }
 
 // runtimeVersion matches the first line of runc --version and crun --version.
-var runtimeVersion = regexp.MustCompile(`^(runc|crun) version (\d+)\.(\d+)(?:\.(\d+))?(?:-rc\.?(\d+))?`)
+var runtimeVersion = lazyregexp.New(`^(runc|crun) version (\d+)\.(\d+)(?:\.(\d+))?(?:-rc\.?(\d+))?`)
 
 // version is a version of an OCI runtime. A release has a high release candidate.
 type version struct{ major, minor, patch, candidate int }
@@ -153,7 +153,7 @@ func escapes(output string) (detail string, found bool) {
 }
 
 // packageVersion matches the version of a package. Upstream prints a hash, or one after a tag such as v1.1.15.
-var packageVersion = regexp.MustCompile(`^\d+\.\d`)
+var packageVersion = lazyregexp.New(`^\d+\.\d`)
 
 // distribution returns the package version that Debian and its derivatives print as the commit, such as 1.1.5+ds1-1+deb12u1.
 func distribution(output string) string {

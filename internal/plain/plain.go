@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
@@ -15,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // Hidden reports whether a character is not visible as itself: control characters of C0 (also line breaks and tabs) and C1, DEL, line and
@@ -105,7 +106,7 @@ const maxKey = 1024/20 - 1
 
 // mark is a hidden character in a YAML document: its code in eight digits between two bells. The bells make the YAML library quote the
 // string with escapes.
-var mark = regexp.MustCompile(`\\a([0-9A-F]{8})\\a`)
+var mark = lazyregexp.New(`\\a([0-9A-F]{8})\\a`)
 
 // marked replaces hidden characters in strings by marks, except line breaks. It replaces backslashes too where the text could be taken for
 // a mark.

@@ -10,12 +10,12 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/state"
@@ -210,7 +210,7 @@ func (s *Server) get(r *http.Request) (any, error) {
 }
 
 // sessionPattern is the pattern of session IDs.
-var sessionPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+var sessionPattern = lazyregexp.New(`^[A-Za-z0-9-]{1,64}$`)
 
 // create creates a pod. If the session has created the same pod before, as when the response was lost, it returns that pod. If a client
 // that was killed has created it from the same file, the session takes it over.

@@ -9,13 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -191,7 +191,7 @@ func devicesOf(pod *spec.Pod) iter.Seq2[string, *spec.Device] {
 }
 
 // notOfHost are directories of /dev with files of processes: of the daemon's, or that any user can create.
-var notOfHost = regexp.MustCompile(`^/dev/(fd|mqueue|pts|shm|std(in|out|err))(/|$)`)
+var notOfHost = lazyregexp.New(`^/dev/(fd|mqueue|pts|shm|std(in|out|err))(/|$)`)
 
 // deviceAccess requires access to a character device that exists. The daemon opens its path as root, at every start of the container: what
 // is at the path then is that of the host, but can be another device. A directory gives access to devices that are plugged in later.

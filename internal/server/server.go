@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"regexp"
 	"sync"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/disk"
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -43,7 +43,7 @@ const (
 var writeTimeout = 30 * time.Second
 
 // agentPattern is the pattern of agents that are reported as requesters.
-var agentPattern = regexp.MustCompile(`^podstead( [a-z]{1,16}){0,2}$`)
+var agentPattern = lazyregexp.New(`^podstead( [a-z]{1,16}){0,2}$`)
 
 // Options are the options of a [Server]. Supervisor and StopDaemon are required.
 type Options struct {

@@ -10,10 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 const (
@@ -147,7 +148,7 @@ func (c *collector) daemonLog(ctx context.Context) error {
 }
 
 // eventLine matches the message in a line of the log that is an event.
-var eventLine = regexp.MustCompile(`msg=(?:"(?:\\.|[^"\\])*"|\S+) (pod=.* seq=\d+ cause=\d+)`)
+var eventLine = lazyregexp.New(`msg=(?:"(?:\\.|[^"\\])*"|\S+) (pod=.* seq=\d+ cause=\d+)`)
 
 // withoutEvents removes the messages of events from a log. The events are in the bundle without values of secrets; those of deleted pods
 // cannot be redacted in the log, since their values are not known any more.

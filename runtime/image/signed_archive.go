@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/containerd/containerd/v2/core/content"
@@ -12,6 +11,7 @@ import (
 	"github.com/containerd/errdefs"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/runtime/image/signature"
 )
 
@@ -22,7 +22,7 @@ const (
 )
 
 // attached matches the names of what cosign attaches to an image by a tag.
-var attached = regexp.MustCompile(`(^|:)sha256-[0-9a-f]{64}\.(sig|att|sbom)$`)
+var attached = lazyregexp.New(`(^|:)sha256-[0-9a-f]{64}\.(sig|att|sbom)$`)
 
 // archiveSource has the signatures that come with an archive: in files beside it, and in its index.
 type archiveSource struct {

@@ -8,9 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // Files of the state directory:
@@ -196,7 +197,7 @@ func readable(format int) error {
 }
 
 // name is what is a name of a file, and of a container, command or sandbox.
-var name = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+var name = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 const maxName = 128
 

@@ -3,10 +3,10 @@ package volume
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -35,7 +35,7 @@ func subPathOf(m *spec.VolumeMount, vars map[string]string) (string, error) {
 const maxSubPath = 4096
 
 // reference matches an escaped dollar or a reference, as in [spec.Expand].
-var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
+var reference = lazyregexp.New(`\$\$|\$\(([^)]*)\)`)
 
 // expand replaces each $(NAME). The variable must be set and not empty.
 func expand(expression string, vars map[string]string) (string, error) {

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -77,7 +77,7 @@ func keysOf(a, b reflect.Value) []reflect.Value {
 	return keys
 }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var bareKey = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 // quoteKey returns a key as in a path of a pod file.
 func quoteKey(key string) string {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -512,7 +512,7 @@ func takeSysctl(c *converter, x *scope, list []entry) {
 	})
 }
 
-var zone = regexp.MustCompile(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}$`)
+var zone = lazyregexp.New(`^[A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+){0,2}$`)
 
 // takeTimezone mounts the file of the zone, as Podman does.
 func takeTimezone(c *converter, x *scope, list []entry) {

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -204,8 +204,8 @@ func (c *converter) unitNames(u *unit, e entry) []string {
 }
 
 var (
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	variable     = regexp.MustCompile(`\$\$|\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
+	variableName = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	variable     = lazyregexp.New(`\$\$|\$\{[A-Za-z_][A-Za-z0-9_]*\}`)
 )
 
 // replace replaces specifiers, and in what becomes a command line of the service its variables.
@@ -563,7 +563,7 @@ func (c *converter) write(p *pod, short bool) []byte {
 	return out
 }
 
-var fieldPath = regexp.MustCompile(`^(?:spec\.|metadata\.)?(?:(initContainers|containers)\[([0-9]+)\]\.?)?([A-Za-z]*)`)
+var fieldPath = lazyregexp.New(`^(?:spec\.|metadata\.)?(?:(initContainers|containers)\[([0-9]+)\]\.?)?([A-Za-z]*)`)
 
 // originOf returns the assignment that a field of the pod file comes from, or the first line of its unit.
 func (p *pod) originOf(path string) entry {

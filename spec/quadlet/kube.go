@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -227,8 +227,8 @@ func set(n *yaml.Node, key string, to *yaml.Node) {
 }
 
 var (
-	waits    = regexp.MustCompile(`(?m)^waitFor\b`)
-	nameLine = regexp.MustCompile(`\A(?:#[^\n]*\n|\n)*name = [^\n]*\n`)
+	waits    = lazyregexp.New(`(?m)^waitFor\b`)
+	nameLine = lazyregexp.New(`\A(?:#[^\n]*\n|\n)*name = [^\n]*\n`)
 )
 
 // addWaits adds the conditions of the unit to the pod file of a Kubernetes file.

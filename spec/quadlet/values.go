@@ -4,17 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
 var (
-	timePart  = regexp.MustCompile(`^\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ]*)`)
+	timePart  = lazyregexp.New(`^\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ]*)`)
 	timeUnits = map[string]float64{
 		"": 1, "s": 1, "sec": 1, "second": 1, "seconds": 1, "ms": 1e-3, "msec": 1e-3, "us": 1e-6, "usec": 1e-6, "µs": 1e-6,
 		"m": 60, "min": 60, "minute": 60, "minutes": 60, "h": 3600, "hr": 3600, "hour": 3600, "hours": 3600,
@@ -63,7 +63,7 @@ func parseBool(text string) (value, valid bool) {
 	return false, false
 }
 
-var size = regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?)\s*([bBkKmMgGtT]?)([iI]?[bB])?$`)
+var size = lazyregexp.New(`^([0-9]+(?:\.[0-9]+)?)\s*([bBkKmMgGtT]?)([iI]?[bB])?$`)
 
 // parseSize reads a size of Podman, whose units are powers of 1024.
 func parseSize(text string) (spec.Quantity, error) {
@@ -76,7 +76,7 @@ func parseSize(text string) (spec.Quantity, error) {
 }
 
 var (
-	publish   = regexp.MustCompile(`^(?:(?:(\[[^\]]*\]|[^:\[\]]*):)?([0-9-]*):)?([0-9]+(?:-[0-9]+)?)(?:/([a-zA-Z]+))?$`)
+	publish   = lazyregexp.New(`^(?:(?:(\[[^\]]*\]|[^:\[\]]*):)?([0-9-]*):)?([0-9]+(?:-[0-9]+)?)(?:/([a-zA-Z]+))?$`)
 	errPorts  = errors.New("must be [[IP:][HOST]:]CONTAINER[/PROTOCOL] with numbers or ranges of ports")
 	maxRanges = 256
 )
@@ -138,7 +138,7 @@ func portRange(text string) (first, last int32, err error) {
 	return int32(a), int32(b), nil
 }
 
-var notInNames = regexp.MustCompile(`[^a-z0-9-]+`)
+var notInNames = lazyregexp.New(`[^a-z0-9-]+`)
 
 // podName returns the name that Kubernetes accepts for one of Podman or systemd: a DNS label.
 func podName(name string) string {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -99,7 +99,7 @@ func takeVolume(c *converter, x *scope, list []entry) {
 	}
 }
 
-var volumeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+var volumeName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // source returns what Volume= or Mount= names: a unit, a path or a volume of Podman. An empty name is an anonymous volume.
 func (c *converter) source(x *scope, e entry, source, target string) (spec.Volume, bool) {

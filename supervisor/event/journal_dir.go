@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/spec"
 )
@@ -46,10 +46,10 @@ const (
 var Format = statefile.Format{Version: 1, Unversioned: true}
 
 // journalName matches the pod names that can be file names.
-var journalName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
+var journalName = lazyregexp.New(`^[a-z0-9][a-z0-9.-]*$`)
 
 // runName matches the names of runs of a schedule, see [spec.Pod.Run]. The first group is the name of the pod with the schedule.
-var runName = regexp.MustCompile(`^(.+?)(-manual)?-[0-9]{7,}$`)
+var runName = lazyregexp.New(`^(.+?)(-manual)?-[0-9]{7,}$`)
 
 // DirJournal is a [Journal] in a directory. It has one file per pod name, with one JSON object per line, and one rotated file. Writes are
 // not synced, but a file is synced before it is rotated. A line that a power failure has truncated is ignored. Lines that only a later

@@ -163,6 +163,48 @@ func TestNoSleep(t *testing.T) {
 	}
 }
 
+// TestRegexps checks that regular expressions are compiled at their first use, not at the start of the program, and that they are valid.
+func TestRegexps(t *testing.T) {
+	found := 0
+	for _, s := range goFiles(t) {
+		if s.isTest || strings.HasPrefix(s.path, "test/") || strings.HasPrefix(s.path, "internal/lazyregexp/") {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			call, is := n.(*ast.CallExpr)
+			if !is {
+				return true
+			}
+			selector, is := call.Fun.(*ast.SelectorExpr)
+			if !is {
+				return true
+			}
+			switch selectorName(selector) {
+			case "regexp.MustCompile":
+				t.Errorf("%s: use lazyregexp.New", fset.Position(n.Pos()))
+			case "lazyregexp.New":
+				found++
+				literal, is := call.Args[0].(*ast.BasicLit)
+				if !is {
+					t.Errorf("%s: the expression must be a literal", fset.Position(n.Pos()))
+					return true
+				}
+				text, err := strconv.Unquote(literal.Value)
+				if err == nil {
+					_, err = regexp.Compile(text)
+				}
+				if err != nil {
+					t.Errorf("%s: %v", fset.Position(n.Pos()), err)
+				}
+			}
+			return true
+		})
+	}
+	if found == 0 {
+		t.Error("no regular expression found")
+	}
+}
+
 // TestPackageNames rejects package names that do not tell what the package provides.
 func TestPackageNames(t *testing.T) {
 	for _, s := range goFiles(t) {

@@ -3,16 +3,16 @@ package images
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/runtime/image"
 )
 
 // identifier matches the start of an image ID or of a digest.
-var identifier = regexp.MustCompile("^(?:sha256:)?([0-9a-f]{12,64})$")
+var identifier = lazyregexp.New("^(?:sha256:)?([0-9a-f]{12,64})$")
 
 // choose returns the images that a person means by a name, or else by the start of an image ID or a digest: those that all pods see and
 // those for other platforms or, if there are none, those of archives of pods. The platform restricts them unless it is empty.

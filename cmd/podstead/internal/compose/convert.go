@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/compose-spec/compose-go/v2/types"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -122,7 +122,7 @@ func profilesHint(disabled types.Services) string {
 	return "select a profile with --profile: " + strings.Join(sortedKeys(profiles), ", ")
 }
 
-var ofItem = regexp.MustCompile(`^items\[\d+\](\.spec|\.metadata)?\.?`)
+var ofItem = lazyregexp.New(`^items\[\d+\](\.spec|\.metadata)?\.?`)
 
 // check adds the problems that pods have as pod files. They are at the lines of their services.
 func (c *converter) check(r *Result, pods []*pod) {
@@ -486,7 +486,7 @@ func (w *pod) manifest() any {
 // PodName returns the name of the pod of a service.
 func PodName(service string) string { return dnsName(service) }
 
-var notDNS = regexp.MustCompile(`[^a-z0-9-]+`)
+var notDNS = lazyregexp.New(`[^a-z0-9-]+`)
 
 // dnsName returns a name with the characters of a DNS label.
 func dnsName(name string) string {

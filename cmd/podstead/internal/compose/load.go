@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -218,12 +218,12 @@ func oneLine(text string) string {
 }
 
 var (
-	errorPath = regexp.MustCompile(`\b(services|networks|volumes|secrets|configs|include|name)(?:\.[^\s:"']+)*`)
-	errorLine = regexp.MustCompile(`\bline (\d+)(?:, column \d+)?:`)
+	errorPath = lazyregexp.New(`\b(services|networks|volumes|secrets|configs|include|name)(?:\.[^\s:"']+)*`)
+	errorLine = lazyregexp.New(`\bline (\d+)(?:, column \d+)?:`)
 	// envFile matches an error of a file with variables.
-	envFile = regexp.MustCompile(`^failed to read (\S+): (?:line (\d+): )?(.+)$`)
+	envFile = lazyregexp.New(`^failed to read (\S+): (?:line (\d+): )?(.+)$`)
 	// quotedLine matches the text of a file with variables in its errors. It may be a secret.
-	quotedLine = regexp.MustCompile(`(in variable name|unterminated quoted value|[Ii]nvalid template:?) .*$`)
+	quotedLine = lazyregexp.New(`(in variable name|unterminated quoted value|[Ii]nvalid template:?) .*$`)
 )
 
 // fail adds the error of the library.

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/filecopy"
+	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -308,7 +308,7 @@ type Place struct {
 }
 
 // containerName is the pattern of a name of a container (RFC 1123 label).
-var containerName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+var containerName = lazyregexp.New(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // ParsePlace reads a place: POD:PATH, default/POD:PATH as in kubectl, POD:CONTAINER:PATH with an absolute path, "-", or a path of the
 // host. A path of the host with a colon must start with "/" or ".", or have a "/" before the colon.
