@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,19 +30,21 @@ devices = [{ path = "@dir/by-id/stick", containerPath = "/dev/stick", onRemove =
 type deviceWatch struct {
 	*pod
 	changes chan lifecycle.DeviceChange
+	stop    func()
 }
 
 // watchDevices watches the devices of a run until the end of the test.
 func (p *pod) watchDevices(o lifecycle.DeviceOrder) *deviceWatch {
 	ctx, stop := context.WithCancel(p.ctx())
-	w, done := &deviceWatch{p, make(chan lifecycle.DeviceChange, 64)}, make(chan error, 1)
+	w, done := &deviceWatch{pod: p, changes: make(chan lifecycle.DeviceChange, 64)}, make(chan error, 1)
 	go func() { done <- p.WatchDevices(ctx, uid, o, func(c lifecycle.DeviceChange) { w.changes <- c }) }()
-	p.Cleanup(func() {
+	w.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-done; ctx.Err() == nil || err == nil {
 			p.Errorf("watch of devices: %v", err)
 		}
 	})
+	p.Cleanup(w.stop)
 	return w
 }
 
@@ -112,18 +115,67 @@ func TestDevicesKept(t *testing.T) {
 			}
 		}
 	})
+	t.Run("hostile", func(t *testing.T) {
+		m := newTestHost(t)
+		unplug := plug(t, m.dir, 0, 10, 200)
+		p := newPod(m, m.parse(strings.NewReplacer("@users", "true", "@dir", m.dir).Replace(keptFile)))
+		ref := p.serve("c")
+		order := lifecycle.DeviceOrder{Ref: ref, Definition: p.Container("c")}
+		replug := func(w *deviceWatch, n int, minor uint32) {
+			unplug()
+			if c := w.next(); !c.Removed {
+				t.Fatalf("%+v, want that the device was unplugged", c)
+			}
+			unplug = plug(t, m.dir, n, 10, minor)
+			if c := w.next(); c.Removed || strings.Contains(c.Outcome, "starts again") {
+				t.Fatalf("%+v, want that the container has the device", c)
+			}
+		}
+		w := p.watchDevices(order)
+		for n, minor := range []uint32{229, 200, 229} { // the container has the next node before the device has its numbers
+			last := 429 - minor
+			if _, out, err := p.exec(ref, deadline, fmt.Sprintf("rm /dev/stick; mknod /dev/stick c 10 %d", minor)); err != nil {
+				t.Fatalf("%v, %q", err, out)
+			}
+			w.stop() // the next watch is that of another daemon
+			w = p.watchDevices(order)
+			replug(w, n+1, minor)
+			_, out, err := p.exec(ref, deadline, fmt.Sprintf(`: < /dev/stick && echo open
+				mknod /dev/old c 10 %d; sh -c ': < /dev/old'; rm /dev/old`, last))
+			if err != nil || !strings.Contains(out, "open\n") || !strings.Contains(out, "not permitted") {
+				t.Fatalf("replug %d: %v, %q, want the device, and no right to the old one", n, err, out)
+			}
+		}
+		w.stop()
+		if len(w.changes) > 0 {
+			t.Fatalf("another report: %+v", <-w.changes)
+		}
+		w = p.watchDevices(order) // what was reported is not reported again: the first change is the next one
+		replug(w, 9, 229)
+	})
 	t.Run("user namespace", func(t *testing.T) {
 		m := newUserNamespaceHost(t)
 		unplug := plug(t, m.dir, 0, 10, 200)
 		p := newPod(m, m.parse(strings.NewReplacer("@users", "false", "@dir", m.dir).Replace(keptFile)))
-		w := p.watchDevices(lifecycle.DeviceOrder{Ref: p.serve("c"), Definition: p.Container("c")})
+		ref := p.serve("c")
+		w := p.watchDevices(lifecycle.DeviceOrder{Ref: ref, Definition: p.Container("c")})
 		unplug()
 		if c := w.next(); !c.Removed {
 			t.Fatalf("%+v, want that the device was unplugged", c)
 		}
-		plug(t, m.dir, 1, 10, 229)
+		unplug = plug(t, m.dir, 1, 10, 229)
 		if c := w.next(); c.Removed || !strings.Contains(c.Outcome, "gets it when it starts again: nodes are mounted") {
 			t.Fatalf("%+v, want that the container must start again", c)
+		}
+		w.stop() // the next daemon reports nothing that was reported
+		w = p.watchDevices(lifecycle.DeviceOrder{Ref: ref, Definition: p.Container("c")})
+		unplug()
+		if c := w.next(); !c.Removed {
+			t.Fatalf("%+v, want that the device was unplugged", c)
+		}
+		plug(t, m.dir, 2, 10, 200)
+		if c := w.next(); c.Removed || c.Outcome != "" {
+			t.Fatalf("%+v, want that the mounted node has its number again", c)
 		}
 	})
 }

@@ -183,6 +183,7 @@ func options(dir, programs string) runtime.Options {
 		CredentialsDir: filepath.Join(dir, "credentials"),
 		CgroupDriver:   runtime.CgroupDriver(cmp.Or(os.Getenv(driverVariable), string(runtime.CgroupFS))),
 		CgroupRoot:     "/podstead-test-" + filepath.Base(dir),
+		CDIDirs:        []string{filepath.Join(dir, "cdi")},
 		RuntimeBinary:  runtimeUnderTest(),
 	}
 }

@@ -58,6 +58,8 @@ type Options struct {
 	Rootless bool
 	// PidsLimit is the maximum number of processes and threads of a pod (default 0, no limit).
 	PidsLimit int64
+	// CDIDirs are the directories with specifications of the Container Device Interface (default none).
+	CDIDirs []string
 	// Reserved are the resources of the host that pods cannot request (default none).
 	Reserved spec.ResourceList
 	// ConfigDir contains configmaps/, secrets/ and seccomp/ (default /etc/podstead).

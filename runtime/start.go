@@ -165,9 +165,8 @@ func (r *Runtime) compose(ctx context.Context) error {
 	})
 	r.containers = container.New(container.Config{
 		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,
-		Host: r.host, PidsLimit: r.opts.PidsLimit, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, Values: r.config, Exits: r.exits,
-		Etc:     r.etc,
-		Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
+		Host: r.host, PidsLimit: r.opts.PidsLimit, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, CDIDirs: r.opts.CDIDirs,
+		Values: r.config, Exits: r.exits, Etc: r.etc, Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
 		AppArmor: container.KernelAppArmor(), Garbage: r.garbage, Logs: r.opts.logs(),
 	})
 	r.files, err = files.New(files.Config{

@@ -1,18 +1,25 @@
 package spec
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+
+	"tags.cncf.io/container-device-interface/pkg/parser"
 
 	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // Device gives a container a device of the host, or those in a directory, as they are when the container is created.
 type Device struct {
-	// Absolute path on the host: a device node, a directory with some, or a symbolic link, such as one in `/dev/serial/by-id`. Required.
-	Path string `json:"path"`
+	// Absolute path on the host: a device node, a directory with some, or a symbolic link, such as one in `/dev/serial/by-id`. Required,
+	// unless `cdi` is set.
+	Path string `json:"path,omitempty"`
+	// Name of a device of the Container Device Interface, `VENDOR/CLASS=NAME`, such as `nvidia.com/gpu=all`. A specification of the host
+	// has it, which is read when the container starts, and which sets everything except for `optional`.
+	CDI string `json:"cdi,omitempty"`
 	// Absolute path in the container, in `/dev`, unique in the container. Default: `path`.
 	ContainerPath string `json:"containerPath,omitempty"`
 	// `r` to read, `w` to write. `m`, to create nodes, is allowed for all devices of the host. Default: `rwm`.
@@ -33,10 +40,13 @@ const (
 	DeviceKeep    DeviceRemoval = "keep"
 )
 
-// Restarts reports whether a running container is restarted when the device is unplugged. By default a container without which it would
-// not have been started does not run on without it either.
+// Name returns the path, or the name of a CDI device.
+func (d *Device) Name() string { return cmp.Or(d.CDI, d.Path) }
+
+// Restarts reports whether a running container is restarted when the device is unplugged; never for a CDI device. By default a container
+// without which it would not have been started does not run on without it either.
 func (d *Device) Restarts() bool {
-	return d.OnRemove == DeviceRestart || d.OnRemove == "" && !d.Optional
+	return d.CDI == "" && (d.OnRemove == DeviceRestart || d.OnRemove == "" && !d.Optional)
 }
 
 // InContainer returns the absolute path of the device in the container.
@@ -58,7 +68,7 @@ func (d *Device) Access() string {
 // dockerDevice matches HOST:CONTAINER[:PERMISSIONS] and HOST:PERMISSIONS, the notation of Docker. Names of devices have colons, too.
 var dockerDevice = lazyregexp.New(`^(/[^"]*?)(?::(/[^:"]*))?(?::([rwm]+))?$`)
 
-// devices expands the elements of devices that are strings: paths.
+// devices expands the elements of devices that are strings: paths, and names of CDI devices.
 func (x *expander) devices(list *node) {
 	for _, n := range items(list) {
 		if n.kind != kindString {
@@ -75,15 +85,23 @@ func (x *expander) devices(list *node) {
 			x.fail(n, "Invalid value: "+quote(text)+": must be a path", "write { "+strings.Join(fields, ", ")+" }")
 			continue
 		}
+		key := "path"
+		if parser.IsQualifiedName(text) {
+			key = "cdi"
+		}
 		n.toTable()
-		n.putPairs([]pair{{"path", text}})
+		n.putPairs([]pair{{key, text}})
 	}
 }
 
 func (v *validator) devices(c *Container) {
-	paths := unique{}
+	paths, names := unique{}, unique{}
 	for i := range c.Devices {
 		d := &c.Devices[i]
+		if d.CDI != "" {
+			v.cdiDevice(d, names)
+			continue
+		}
 		v.required(d, "path", d.Path == "")
 		if d.Path == "" {
 			continue
@@ -111,10 +129,28 @@ func (v *validator) devices(c *Container) {
 	}
 }
 
-// devicePathHint tells how to write the short form of other programs; it may be empty.
+// cdiDevice checks a device of the Container Device Interface.
+func (v *validator) cdiDevice(d *Device, names unique) {
+	if _, _, _, err := parser.ParseQualifiedName(d.CDI); err != nil {
+		v.bad(&d.CDI, "Invalid value: %s: must be VENDOR/CLASS=NAME, such as nvidia.com/gpu=all", quote(d.CDI))
+	} else if names.seen(d.CDI) {
+		v.duplicate(&d.CDI, d.CDI)
+	}
+	const forbidden = "Forbidden: may not be specified when cdi is set"
+	for _, field := range []*string{&d.Path, &d.ContainerPath, &d.Permissions} {
+		if *field != "" {
+			v.bad(field, forbidden)
+		}
+	}
+	if d.OnRemove != "" {
+		v.bad(&d.OnRemove, forbidden)
+	}
+}
+
+// devicePathHint tells how to write the name of a CDI device; it may be empty.
 func devicePathHint(text string) string {
 	if strings.Contains(text, "=") && strings.Contains(text, "/") {
-		return "devices of the Container Device Interface are not supported: name their nodes"
+		return "write a CDI device as VENDOR/CLASS=NAME, such as nvidia.com/gpu=all"
 	}
 	return ""
 }

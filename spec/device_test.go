@@ -9,7 +9,7 @@ import (
 
 func TestDevices(t *testing.T) {
 	const dev = `devices = [
-	"/dev/ttyUSB0", "/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0-port0",
+	"/dev/ttyUSB0", "/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0-port0", "nvidia.com/gpu=0:1", { cdi = "a.b/c=d", optional = true },
 	{ path = "/srv/gps", containerPath = "/dev/gps", permissions = "rw", optional = true },
 ]
 `
@@ -20,12 +20,14 @@ func TestDevices(t *testing.T) {
 	if diff := cmp.Diff([]Device{
 		{Path: "/dev/ttyUSB0"},
 		{Path: "/dev/serial/by-path/pci-0000:00:14.0-usb-0:1:1.0-port0"},
+		{CDI: "nvidia.com/gpu=0:1"},
+		{CDI: "a.b/c=d", Optional: true},
 		{Path: "/srv/gps", ContainerPath: "/dev/gps", Permissions: "rw", Optional: true},
 	}, pod.Containers[0].Devices); diff != "" {
 		t.Error(diff)
 	}
-	if d := pod.Containers[0].Devices; d[0].InContainer() != "/dev/ttyUSB0" || d[0].Access() != "rwm" || d[2].InContainer() != "/dev/gps" ||
-		d[2].Access() != "rw" {
+	if d := pod.Containers[0].Devices; d[0].InContainer() != "/dev/ttyUSB0" || d[0].Access() != "rwm" || d[4].InContainer() != "/dev/gps" ||
+		d[4].Access() != "rw" || d[2].Name() != "nvidia.com/gpu=0:1" || d[0].Name() != d[0].Path {
 		t.Errorf("%+v", d)
 	}
 }
@@ -40,6 +42,7 @@ func TestDeviceRestarts(t *testing.T) {
 		{Device{Optional: true}, false},
 		{Device{Optional: true, OnRemove: DeviceRestart}, true},
 		{Device{OnRemove: DeviceKeep}, false},
+		{Device{CDI: "a.b/c=d"}, false},
 	} {
 		if got := test.d.Restarts(); got != test.want {
 			t.Errorf("%+v: %v, want %v", test.d, got, test.want)
@@ -55,7 +58,13 @@ func TestBadDevices(t *testing.T) {
 		},
 		{`devices = ["/dev/a:rw"]`, "devices[0]", `must be a path`, `write { path = "/dev/a", permissions = "rw" }`},
 		{`devices = ["/dev/a:/dev/a"]`, "devices[0]", `must be a path`, `write { path = "/dev/a", containerPath = "/dev/a" }`},
-		{`devices = ["vendor.com/class=name"]`, "devices[0]", `must be an absolute path`, "Container Device Interface"},
+		{`devices = ["vendor.com/class="]`, "devices[0]", `must be an absolute path`, "VENDOR/CLASS=NAME"},
+		{`devices = [{ cdi = "vendor.com/class" }]`, "devices[0].cdi", "must be VENDOR/CLASS=NAME", ""},
+		{`devices = [{ cdi = "a.b/c=d", path = "/dev/a" }]`, "devices[0].path", "Forbidden: may not be specified when cdi is set", ""},
+		{`devices = [{ cdi = "a.b/c=d", permissions = "r" }]`, "devices[0].permissions", "Forbidden", ""},
+		{`devices = [{ cdi = "a.b/c=d", containerPath = "/dev/a" }]`, "devices[0].containerPath", "Forbidden", ""},
+		{`devices = [{ cdi = "a.b/c=d", onRemove = "keep" }]`, "devices[0].onRemove", "Forbidden", ""},
+		{`devices = ["a.b/c=d", { cdi = "a.b/c=d" }]`, "devices[1].cdi", "Duplicate value", ""},
 		{`devices = ["ttyUSB0"]`, "devices[0]", `"ttyUSB0": must be an absolute path`, ""},
 		{`devices = [{}]`, "devices[0].path", "Required", ""},
 		{`devices = ["/srv/gps"]`, "devices[0]", "must be below /dev in the container", `set containerPath = "/dev/gps"`},

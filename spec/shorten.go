@@ -30,8 +30,11 @@ func shorten(root *node) {
 				}
 			}
 			for _, d := range items(c.child("devices")) {
-				if values, ok := d.only("path"); ok && values[0] != nil && values[0].kind == kindString {
-					d.setValue(kindString, str(values[0]))
+				for _, key := range []string{"path", "cdi"} {
+					if values, ok := d.only(key); ok && values[0] != nil && values[0].kind == kindString {
+						d.setValue(kindString, str(values[0]))
+						break
+					}
 				}
 			}
 			for _, h := range handlers(c) {

@@ -43,8 +43,8 @@ func (e *effects) startDevices(ctx context.Context, o lifecycle.DeviceOrder) (st
 func (m deviceReport) event(now lifecycle.Instant) lifecycle.Event {
 	if m.change.Removed {
 		return lifecycle.DeviceRemoved{
-			Ref: m.ref, Device: m.change.Device.Path, Restarts: m.change.Device.Restarts(), At: now,
+			Ref: m.ref, Device: m.change.Device.Name(), Restarts: m.change.Device.Restarts(), At: now,
 		}
 	}
-	return lifecycle.DeviceAdded{Ref: m.ref, Device: m.change.Device.Path, Outcome: m.change.Outcome, At: now}
+	return lifecycle.DeviceAdded{Ref: m.ref, Device: m.change.Device.Name(), Outcome: m.change.Outcome, At: now}
 }

@@ -23,7 +23,12 @@ var composeHints = []composeHint{
 	{hint: "build the image with another tool", before: "build: ."},
 	{hint: "set image, and add it with", before: "build: ."},
 	{hint: "and remove pull_policy", before: "pull_policy: build"},
-	{hint: "name the nodes of the device", before: "devices: [vendor.com/class=name]", after: "devices: [/dev/dri/renderD128]"},
+	{hint: "write an absolute path, or a CDI", before: "devices: [vendor.com/class]", after: "devices: [vendor.com/class=name]"},
+	{
+		hint:   "set driver: cdi and device_ids",
+		before: "deploy: {resources: {reservations: {devices: [{driver: nvidia, count: all, capabilities: [gpu]}]}}}",
+		after:  "deploy: {resources: {reservations: {devices: [{driver: cdi, device_ids: [nvidia.com/gpu=all], capabilities: [gpu]}]}}}",
+	},
 	{hint: "set another target", before: "devices: ['/dev/kvm:/kvm']", after: "devices: [/dev/kvm]"},
 	{hint: "limit the time with cpus", before: `cpuset: "0"`, after: "cpus: 1"},
 	{hint: `set restart: "no"`, before: "deploy: {mode: replicated-job}", after: `restart: "no"`},

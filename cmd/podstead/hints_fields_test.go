@@ -25,6 +25,7 @@ var settingsOfHints = map[string]string{
 	"set engine.runtime in podstead.toml":                    "engine.runtime = \"crun\"\n",
 	"set runDir to a directory in memory":                    "runDir = \"/run/podstead\"\n",
 	"add the path to devices in [policy]":                    "[policy]\ndevices = [\"/dev\", \"/srv/gps\"]\n",
+	"add the part before = to devices in [policy]":           "[policy]\ndevices = [\"/dev\", \"nvidia.com/gpu\"]\n",
 	"or add the directory to hostPaths in [policy]":          "[policy]\nhostPaths = [\"/srv\"]\n",
 	"from hostPaths in [policy]":                             "[policy]\nhostPaths = [\"/srv\"]\n",
 	"set pods.maxReplicas in podstead.toml":                  "pods.maxReplicas = 32\n",

@@ -60,7 +60,7 @@ var quadletHints = []quadletHint{
 	{hint: "write HealthOnFailure=kill", before: "HealthCmd=true\nHealthOnFailure=stop", after: "HealthCmd=true\nHealthOnFailure=kill"},
 	{hint: "write HealthCmd= and Notify=healthy", before: "Notify=true", after: "HealthCmd=true\nNotify=healthy"},
 	{hint: "write HealthCmd=", before: "Notify=healthy", after: "HealthCmd=true\nNotify=healthy"},
-	{hint: "name the nodes of the device", before: "AddDevice=vendor.com/class=name", after: "AddDevice=/dev/dri/renderD128"},
+	{hint: "write an absolute path, or a CDI", before: "AddDevice=vendor.com/class", after: "AddDevice=vendor.com/class=name"},
 	{hint: "write another path", before: "AddDevice=/dev/kvm:/kvm", after: "AddDevice=/dev/kvm"},
 	{hint: "write Pull=always and run podstead restart POD", before: "AutoUpdate=registry", after: "Pull=always"},
 	{hint: "write them with Environment=", before: "EnvironmentHost=true", after: "Environment=A=b"},

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"tags.cncf.io/container-device-interface/pkg/parser"
+
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
 )
@@ -24,6 +26,18 @@ func absolutePath(path string) error {
 		return fmt.Errorf("%q: must be an absolute path", path)
 	}
 	return nil
+}
+
+// allowedDevice allows an absolute path, a CDI device, and the kind of some.
+func allowedDevice(entry string) error {
+	name := entry
+	if !strings.Contains(entry, "=") {
+		name += "=all"
+	}
+	if filepath.IsAbs(entry) || parser.IsQualifiedName(name) {
+		return nil
+	}
+	return fmt.Errorf("%q: must be an absolute path, or a CDI device such as nvidia.com/gpu or nvidia.com/gpu=0", entry)
 }
 
 // socketOrNone allows an empty value, which stands for the default beside the other socket.

@@ -145,8 +145,10 @@ type Pods struct {
 type Policy struct {
 	PodSecurity string `json:"podSecurity"` // an [admission.Level]
 	// directories that hostPath volumes must be in; empty: hostPath is forbidden
-	HostPaths            []string `json:"hostPaths"`
-	Devices              []string `json:"devices"`              // paths that devices must be at or below; empty: devices are forbidden
+	HostPaths []string `json:"hostPaths"`
+	// paths that devices must be at or below, and kinds or names of CDI devices; empty: devices are forbidden
+	Devices              []string `json:"devices"`
+	CDISpecDirs          []string `json:"cdiSpecDirs"`          // the later ones take precedence
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"` // names, or prefixes that end in "*"
 	Requests             string   `json:"requests"`             // "enforce" or "ignore"
 	SystemReserved       []string `json:"systemReserved"`       // such as memory=1Gi

@@ -355,3 +355,13 @@ func TestMetricsAddress(t *testing.T) {
 		}
 	}
 }
+
+func TestAllowedDevice(t *testing.T) {
+	for entry, want := range map[string]bool{
+		"/dev": true, "vendor.com/class": true, "vendor.com/class=a": true, "dev": false, "vendor.com/": false, "vendor.com/class=": false,
+	} {
+		if err := allowedDevice(entry); (err == nil) != want {
+			t.Errorf("%q: %v", entry, err)
+		}
+	}
+}

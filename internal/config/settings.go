@@ -144,8 +144,11 @@ func podSettings() []Setting {
 			oneOf(levels...))),
 		supported("policy.hostPaths", "/", "directories allowed for hostPath volumes, comma-separated; empty for none", each(absolutePath)),
 		reloads(supported("policy.devices", "/dev",
-			"device nodes, and directories of them, allowed for devices of containers, comma-separated; empty for none",
-			each(absolutePath))),
+			"device nodes, directories of them, and CDI devices such as nvidia.com/gpu or nvidia.com/gpu=0, allowed for devices of "+
+				"containers, comma-separated; empty for none", each(allowedDevice))),
+		supported("policy.cdiSpecDirs", "/etc/cdi,/var/run/cdi",
+			"directories with specifications of the Container Device Interface, comma-separated; the later ones take precedence",
+			each(absolutePath)),
 		reloads(supported("policy.allowedUnsafeSysctls", "",
 			"unsafe sysctls or sysctl patterns that pods may set, comma-separated, such as net.core.*",
 			each(admission.CheckSysctlPattern))),

@@ -57,7 +57,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
 		ShimPath: program, MonitorPath: monitorProgram,
 		RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
-		Rootless: c.Rootless(), PidsLimit: c.Pods.PidsLimit, Reserved: c.Policy.Admission().SystemReserved,
+		Rootless: c.Rootless(), PidsLimit: c.Pods.PidsLimit, CDIDirs: c.Policy.CDISpecDirs, Reserved: c.Policy.Admission().SystemReserved,
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
 		NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
 		Socket: c.Socket, HostPaths: c.Policy.Admission().HostPaths,

@@ -87,6 +87,7 @@ func Run(
 		{"admission", func() result { return admissionPolicy(ctx, c, daemon) }},
 		{"resources", func() result { return resources(ctx, c, daemon) }},
 		{"host paths", func() result { return hostPaths(c) }},
+		{"CDI devices", func() result { return cdiDevices(ctx, c.Policy.CDISpecDirs) }},
 		{"pods directory", func() result { return podsDirectory(ctx, &c.Pods, daemon) }},
 		{"image archives", func() result { return imageDirectories(ctx, daemon, c.Images.Dir, c.Images.SystemDir) }},
 		{"rejected pods", func() result { return rejectedPods(ctx, daemon, time.Now()) }},

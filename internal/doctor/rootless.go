@@ -23,7 +23,7 @@ import (
 
 // ofRoot are the checks that do not apply to a daemon without root, or are those of [ofUser] for it.
 func ofRoot() []string {
-	return []string{"privileges", "AppArmor", "user namespaces", "cgroups", "mount namespace", "network", "sockets"}
+	return []string{"privileges", "AppArmor", "user namespaces", "cgroups", "mount namespace", "network", "sockets", "CDI devices"}
 }
 
 // ofUser checks what a daemon without root needs.

@@ -120,7 +120,7 @@ func (p peer) checkPaths(pod *spec.Pod) error {
 	}
 	for field, d := range devicesOf(pod) {
 		if err := deviceAccess(d); err != nil {
-			errs = append(errs, fmt.Errorf("%s.path: %q: %w", field, d.Path, err))
+			errs = append(errs, fmt.Errorf("%s: %q: %w", field, d.Name(), err))
 		}
 	}
 	if len(errs) > 0 {
@@ -196,6 +196,9 @@ var notOfHost = lazyregexp.New(`^/dev/(fd|mqueue|pts|shm|std(in|out|err))(/|$)`)
 // deviceAccess requires access to a character device that exists. The daemon opens its path as root, at every start of the container: what
 // is at the path then is that of the host, but can be another device. A directory gives access to devices that are plugged in later.
 func deviceAccess(d *spec.Device) error {
+	if d.CDI != "" { // its specification may mount any file of the host, and run programs as root
+		return fmt.Errorf("%w: only root can use devices of the Container Device Interface", fs.ErrPermission)
+	}
 	real, err := filepath.EvalSymlinks(d.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: only root can use a device that does not exist yet", fs.ErrPermission)

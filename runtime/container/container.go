@@ -41,6 +41,7 @@ type Config struct {
 	PidsLimit    int64 // processes and threads of each pod; 0: no limit
 	BootID       string
 	ConfigDir    string     // contains seccomp profiles
+	CDIDirs      []string   // contain specifications of the Container Device Interface
 	Values       oci.Values // config maps and secrets
 	Exits        *exit.Recorder
 	Etc          *sandbox.EtcFiles

@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/errdefs"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	cdispecs "tags.cncf.io/container-device-interface/specs-go"
 
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/exit"
@@ -40,6 +41,8 @@ type creation struct {
 	volumes      volume.Pod
 	request      volume.Request // of the volumes that the container mounts
 	imageDefined []string       // the paths of volumes that its image defines
+	devices      [][]node       // by device of the container
+	edits        *cdispecs.ContainerEdits
 	values       *secretSnapshot
 	spec         *specs.Spec
 }
@@ -144,6 +147,9 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 		client.WithContainerLabels(labels),
 		record.WithDefinition(n.pod),
 		record.WithImageDefined(n.imageDefined),
+	}
+	if len(n.devices) > 0 {
+		options = append(options, record.WithDevices(deviceState{Known: n.devices, Held: n.devices}))
 	}
 	if n.ids.First != 0 {
 		options = append(options, s.config.Engine.WithUserNamespace())

@@ -55,35 +55,36 @@ func (w *deviceWatch) update(ctx context.Context, device int, nodes []node) (upd
 	}
 	defer unix.Close(root)
 	if mounted {
+		if w.holds(device, nodes) {
+			return false, nil
+		}
 		return false, errMountedNode
 	}
-	return w.updateIn(root, id, device, nodes)
+	return w.updateIn(ctx, root, id, device, nodes)
 }
 
-// updateIn is update with the root directory of the container.
-func (w *deviceWatch) updateIn(root int, id string, device int, nodes []node) (updated bool, err error) {
-	var missing []node
-	for i := range nodes {
-		if !nodes[i].isIn(root) {
-			missing = append(missing, nodes[i])
-		}
-	}
-	if len(missing) == 0 {
-		w.held[device] = nodes
-		return false, nil
-	}
+// holds reports whether the container has all nodes. The node of a device that was unplugged works again when another one has its numbers.
+func (w *deviceWatch) holds(device int, nodes []node) bool {
+	return !slices.ContainsFunc(nodes, func(n node) bool { return !slices.ContainsFunc(w.Held[device], n.sameNode) })
+}
+
+// updateIn is update with the root directory of the container. The rights do not depend on what nodes the container has: it can make some.
+func (w *deviceWatch) updateIn(ctx context.Context, root int, id string, device int, nodes []node) (updated bool, err error) {
 	if !oci.Privileged(w.order.Definition) {
-		if err := w.grant(id, device, missing); err != nil {
+		if err := w.grant(ctx, id, device, nodes); err != nil {
 			return false, err
 		}
 	}
-	for i := range missing {
-		if err := missing[i].makeIn(root); err != nil {
+	for i := range nodes {
+		if nodes[i].isIn(root) {
+			continue
+		}
+		if err := nodes[i].makeIn(root); err != nil {
 			return false, err
 		}
+		updated = true
 	}
-	w.held[device] = nodes
-	return true, nil
+	return updated, nil
 }
 
 // openRoot opens the root directory of a running container, and reports whether nodes are mounted in it, since it has a user namespace.
@@ -145,7 +146,7 @@ func inRoot(root int, dir string) (fd int, err error) {
 // isIn reports whether a container has the node.
 func (n *node) isIn(root int) bool {
 	has := *n
-	return has.read(root) && has.sameNumbers(n)
+	return has.read(root) && has.sameNumbers(*n)
 }
 
 // read sets the type and the numbers of a node to those that the node with its path has in a container, and reports whether there is one.
@@ -165,24 +166,11 @@ func (n *node) set(stat *unix.Stat_t) bool {
 	if kind != unix.S_IFCHR && kind != unix.S_IFBLK {
 		return false
 	}
-	n.Type, n.Major, n.Minor = typeOf(kind), int64(unix.Major(stat.Rdev)), int64(unix.Minor(stat.Rdev))
-	n.inode = 0 // of another file system
+	n.Type, n.Major, n.Minor = "c", int64(unix.Major(stat.Rdev)), int64(unix.Minor(stat.Rdev))
+	if kind == unix.S_IFBLK {
+		n.Type = "b"
+	}
 	return true
-}
-
-// nodesIn returns the nodes that a container has of those that it was given, and of those that the host has. It may have removed one that
-// it was given, but has the right to it.
-func nodesIn(root int, given, host []node) []node {
-	nodes := slices.Clone(given)
-	for i := range nodes {
-		nodes[i].read(root)
-	}
-	for _, n := range host {
-		if !slices.ContainsFunc(given, func(g node) bool { return g.Path == n.Path }) && n.read(root) {
-			nodes = append(nodes, n)
-		}
-	}
-	return nodes
 }
 
 // makeIn makes the node in a container, in the place of one that is there, with the owner and the mode that it has on the host.
@@ -242,7 +230,7 @@ func (n *node) setOwner(dir int, name string) error {
 // is reports whether a file is a node of the same device.
 func (n *node) is(stat *unix.Stat_t) bool {
 	var other node
-	return other.set(stat) && other.sameNumbers(n)
+	return other.set(stat) && other.sameNumbers(*n)
 }
 
 // makeDirs makes the directories of a path in a container that do not exist.
@@ -268,8 +256,13 @@ func makeDirs(root int, path string) error {
 	return nil
 }
 
-// grant gives a container the rights to nodes, and takes those to the numbers that the device had: they may be of another one now.
-func (w *deviceWatch) grant(id string, device int, nodes []node) error {
+// grant gives a container the rights to the nodes of a device, and takes those to the numbers that the device had: they may be of another
+// one now. A right is recorded before the container has it.
+func (w *deviceWatch) grant(ctx context.Context, id string, device int, nodes []node) error {
+	old := slices.DeleteFunc(slices.Clone(w.Held[device]), func(n node) bool { return slices.ContainsFunc(nodes, n.sameNumbers) })
+	if len(old) == 0 && w.holds(device, nodes) {
+		return nil
+	}
 	dirs, err := cgroup.Dirs(w.service.config.Cgroups.Container(w.uid, id))
 	if err != nil {
 		return err
@@ -279,16 +272,33 @@ func (w *deviceWatch) grant(id string, device int, nodes []node) error {
 		return err == nil
 	})
 	if i < 0 {
+		if w.holds(device, nodes) { // some of the nodes of a directory
+			return nil
+		}
 		return errFixedRights
 	}
-	for k := range nodes {
-		if err := cgroup.Write(filepath.Join(dirs[i], "devices.allow"), nodes[k].rule(nodes[k].Access)); err != nil {
+	w.Held[device], w.unsaved = append(old, nodes...), true
+	if err := w.save(ctx); err != nil {
+		return err
+	}
+	return w.setRights(dirs[i], device, old, nodes)
+}
+
+// setRights writes rights to the devices controller of cgroup v1.
+func (w *deviceWatch) setRights(dir string, device int, old, nodes []node) error {
+	for i := range old {
+		if err := cgroup.Write(filepath.Join(dir, "devices.deny"), old[i].rule("rwm")); err != nil {
 			return err
 		}
 	}
-	for k := range w.held[device] {
-		if old := &w.held[device][k]; !w.uses(device, old, nodes) {
-			if err := cgroup.Write(filepath.Join(dirs[i], "devices.deny"), old.rule("rwm")); err != nil {
+	w.Held[device], w.unsaved = nodes, true
+	for i := range w.Held { // other devices of the container may have the numbers, too
+		for k := range w.Held[i] {
+			n := &w.Held[i][k]
+			if i != device && !slices.ContainsFunc(old, n.sameNumbers) {
+				continue
+			}
+			if err := cgroup.Write(filepath.Join(dir, "devices.allow"), n.rule(n.Access)); err != nil {
 				return err
 			}
 		}
@@ -299,18 +309,4 @@ func (w *deviceWatch) grant(id string, device int, nodes []node) error {
 // rule returns a rule of the devices controller of cgroup v1.
 func (n *node) rule(access string) string {
 	return fmt.Sprintf("%s %d:%d %s", n.Type, n.Major, n.Minor, access)
-}
-
-// uses reports whether a container uses a node of a device with the numbers of another one.
-func (w *deviceWatch) uses(device int, old *node, nodes []node) bool {
-	for i := range w.held {
-		list := w.held[i]
-		if i == device {
-			list = nodes
-		}
-		if slices.ContainsFunc(list, func(n node) bool { return n.sameNumbers(old) }) {
-			return true
-		}
-	}
-	return false
 }

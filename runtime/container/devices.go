@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	containerdoci "github.com/containerd/containerd/v2/pkg/oci"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/engine"
@@ -24,12 +24,31 @@ const maxDevices = 1024
 // maxDeviceEntries is the number of files of any kind in such a directory.
 const maxDeviceEntries = 16 << 10
 
-// grantedDevices returns the devices of the host that the container names. It waits for none: the failure of one that does not exist is
-// [lifecycle.ReasonDeviceMissing], and the container is created later.
-func grantedDevices(ctx context.Context, c *spec.Container) ([]oci.Device, error) {
-	var all []oci.Device
+// node is a device node of the host, with its path in a container.
+type node struct {
+	oci.Device
+	Inode uint64 // devtmpfs gives each node another one
+}
+
+func (n *node) sameNumbers(o node) bool {
+	return n.Type == o.Type && n.Major == o.Major && n.Minor == o.Minor
+}
+
+// sameNode reports whether two nodes have the same path in the container, and the same numbers.
+func (n *node) sameNode(o node) bool { return n.Path == o.Path && n.sameNumbers(o) }
+
+// same reports whether two nodes are the same device that was not unplugged in between.
+func (n *node) same(o node) bool { return n.sameNode(o) && n.Inode == o.Inode }
+
+// grantedDevices returns the nodes of each device of the host that the container names. It waits for none: the failure of one that does not
+// exist is [lifecycle.ReasonDeviceMissing], and the container is created later.
+func grantedDevices(ctx context.Context, c *spec.Container) ([][]node, error) {
+	all := make([][]node, len(c.Devices))
 	for i := range c.Devices {
 		d := &c.Devices[i]
+		if d.CDI != "" { // see [Service.completeCDI]
+			continue
+		}
 		nodes, err := presentNodes(ctx, d)
 		if errors.Is(err, errNoDevice) {
 			if d.Optional {
@@ -40,7 +59,7 @@ func grantedDevices(ctx context.Context, c *spec.Container) ([]oci.Device, error
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, nodes...)
+		all[i] = nodes
 	}
 	return all, nil
 }
@@ -56,7 +75,7 @@ func (e missingError) Error() string { return e.text }
 func (missingError) Is(target error) bool { return target == errNoDevice }
 
 // presentNodes returns the nodes of a device as they are now. The error is [errNoDevice] if there are none.
-func presentNodes(ctx context.Context, d *spec.Device) ([]oci.Device, error) {
+func presentNodes(ctx context.Context, d *spec.Device) ([]node, error) {
 	nodes, err := deviceNodes(ctx, filepath.Clean(d.Path), d.InContainer())
 	switch {
 	case err == nil && len(nodes) == 0:
@@ -72,26 +91,23 @@ func presentNodes(ctx context.Context, d *spec.Device) ([]oci.Device, error) {
 
 // deviceNodes returns the device nodes at or below a path of the host, whose links it resolves, with their paths in the container. In a
 // directory, what is neither a node, a link to one, nor a directory is left out.
-func deviceNodes(ctx context.Context, path, inContainer string) ([]oci.Device, error) {
+func deviceNodes(ctx context.Context, path, inContainer string) ([]node, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, deviceError(path, err)
 	}
 	if !info.IsDir() {
 		n, err := deviceNode(path, inContainer)
-		if errors.Is(err, containerdoci.ErrNotADevice) {
-			return nil, fmt.Errorf("device %s: must be a device node, or a directory with some", path)
-		}
 		if err != nil {
 			return nil, deviceError(path, err)
 		}
-		return []oci.Device{n}, nil
+		return []node{n}, nil
 	}
 	root, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return nil, deviceError(path, err)
 	}
-	var nodes []oci.Device
+	var nodes []node
 	entries := 0
 	err = filepath.WalkDir(root, func(p string, entry fs.DirEntry, err error) error {
 		if entries++; err != nil || ctx.Err() != nil {
@@ -108,7 +124,7 @@ func deviceNodes(ctx context.Context, path, inContainer string) ([]oci.Device, e
 		}
 		n, err := deviceNode(p, filepath.Join(inContainer, p[len(root):]))
 		switch {
-		case errors.Is(err, containerdoci.ErrNotADevice), errors.Is(err, fs.ErrNotExist): // a file, or a node that is gone by now
+		case errors.Is(err, errNotNode), errors.Is(err, fs.ErrNotExist): // a file, or a node that is gone by now
 			return nil
 		case err != nil:
 			return err
@@ -127,21 +143,26 @@ func deviceNodes(ctx context.Context, path, inContainer string) ([]oci.Device, e
 // noDevices are directories in /dev with what belongs to the host's own processes.
 var noDevices = []string{"fd", "mqueue", "pts", "shm"}
 
+// errNotNode is the error of a path that leads to something else than a device.
+var errNotNode = errors.New("must be a device node, or a directory with some")
+
 // deviceNode returns the device node to which a path leads.
-func deviceNode(path, inContainer string) (oci.Device, error) {
+func deviceNode(path, inContainer string) (node, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return oci.Device{}, err
+		return node{}, err
 	}
-	n, err := containerdoci.DeviceFromPath(real)
-	if err != nil {
-		return oci.Device{}, err
+	var stat unix.Stat_t
+	if err := unix.Lstat(real, &stat); err != nil {
+		return node{}, err
 	}
-	if n.Type != "b" && n.Type != "c" { // a FIFO
-		return oci.Device{}, containerdoci.ErrNotADevice
+	n := node{oci.Device{LinuxDevice: specs.LinuxDevice{Path: inContainer}, Source: real}, stat.Ino}
+	if !n.set(&stat) {
+		return node{}, errNotNode
 	}
-	n.Path = inContainer
-	return oci.Device{LinuxDevice: *n, Source: real}, nil
+	mode := fs.FileMode(stat.Mode & 0o777)
+	n.FileMode, n.UID, n.GID = &mode, &stat.Uid, &stat.Gid
+	return n, nil
 }
 
 func deviceError(path string, err error) error {

@@ -2,20 +2,16 @@ package container
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	specs "github.com/opencontainers/runtime-spec/specs-go"
-	"golang.org/x/sys/unix"
-
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -43,7 +39,7 @@ func (s *Service) WatchDevices(
 	ctx context.Context, uid string, o lifecycle.DeviceOrder, report func(lifecycle.DeviceChange),
 ) error {
 	n := len(o.Definition.Devices)
-	w := deviceWatch{service: s, uid: uid, order: o, report: report, known: make([][]node, n), held: make([][]node, n)}
+	w := deviceWatch{service: s, uid: uid, order: o, report: report, deviceState: deviceState{make([][]node, n), make([][]node, n)}}
 	if !o.Missing {
 		if err := w.begin(ctx); err != nil {
 			return err
@@ -57,6 +53,7 @@ func (s *Service) WatchDevices(
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		_ = w.save(ctx) // again after the next check
 		if !notified {
 			wait = min(wait, unnotifiedInterval)
 		}
@@ -66,76 +63,72 @@ func (s *Service) WatchDevices(
 	}
 }
 
+// deviceState is what is known of the devices of a run. The record of its container has it, for the next daemon: the container itself can
+// say nothing about it, since it can remove and make nodes.
+type deviceState struct {
+	Known [][]node // by device: what it was at the last check; none: it did not exist
+	Held  [][]node // by device: the nodes that the container has, or has the right to
+}
+
 // deviceWatch watches the devices of one run.
 type deviceWatch struct {
+	deviceState
 	service *Service
 	uid     string
 	order   lifecycle.DeviceOrder
 	report  func(lifecycle.DeviceChange)
-	known   [][]node // by device: what it was at the last check; none: it did not exist
+	unsaved bool     // the record has an older state
 	pending [][]node // by device: what appeared at the last check, and is not reported yet
-	held    [][]node // by device: what the container has
 	absent  int      // the device that was missing at last
 	found   bool     // all devices exist that were missing
 }
 
-// begin reads what the container has. A container that is restarted for a device has what it was created with. One that keeps running may
-// have got other nodes since.
+// begin reads what is known of the devices. Of a container of an earlier version nothing is: it has what the host has.
 func (w *deviceWatch) begin(ctx context.Context) error {
 	reading, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
 	defer cancel()
-	s, id := w.service, record.ContainerID(w.uid, w.order.Ref)
-	c, err := s.config.Client.LoadContainer(reading, id)
+	c, err := w.service.config.Client.LoadContainer(reading, record.ContainerID(w.uid, w.order.Ref))
 	if err != nil {
 		return fmt.Errorf("find container: %w", err)
 	}
-	definition, err := c.Spec(reading)
+	var stored deviceState
+	known, err := record.Devices(record.Info(reading, c), &stored)
 	if err != nil {
-		return fmt.Errorf("read specification: %w", err)
+		return err
 	}
-	root, _, err := s.openRoot(reading, id, w.uid)
-	if err == nil {
-		defer unix.Close(root)
+	devices := w.order.Definition.Devices
+	if known && len(stored.Known) == len(devices) && len(stored.Held) == len(devices) {
+		w.deviceState = stored
+		return nil
 	}
-	w.read(ctx, root, definition)
+	for i := range devices {
+		if devices[i].CDI != "" {
+			continue
+		}
+		nodes, _ := nodesOf(ctx, &devices[i])
+		w.Known[i], w.Held[i] = nodes, nodes
+	}
+	w.unsaved = true
 	return nil
 }
 
-// read sets what the container has, by its specification and its root directory. If it has exited, the root is -1.
-func (w *deviceWatch) read(ctx context.Context, root int, definition *specs.Spec) {
-	given := givenNodes(root, definition)
-	for i := range w.order.Definition.Devices {
-		d := &w.order.Definition.Devices[i]
-		nodes := given.of(d)
-		if !d.Restarts() {
-			nodes = nodesIn(root, nodes, nodesOf(ctx, d))
-		}
-		w.held[i] = nodes
-		if w.known[i] = nodes; len(nodes) == 0 && !d.Optional { // it is mounted, and was unplugged
-			w.known[i] = []node{{}}
-		}
+// save stores what has changed. If that fails, a daemon that starts before it succeeds reports the changes again.
+func (w *deviceWatch) save(ctx context.Context) error {
+	if !w.unsaved {
+		return nil
 	}
-}
-
-// node is a device node of the host for a container.
-type node struct {
-	oci.Device
-	inode uint64 // 0: not known. devtmpfs gives each node another one
-}
-
-// same reports whether two nodes are the same device that was not unplugged in between, as far as that is known.
-func (n *node) same(o *node) bool {
-	return n.Path == o.Path && n.sameNumbers(o) && (n.inode == o.inode || n.inode == 0 || o.inode == 0)
-}
-
-func (n *node) sameNumbers(o *node) bool {
-	return n.Type == o.Type && n.Major == o.Major && n.Minor == o.Minor
+	ctx, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
+	defer cancel()
+	store := w.service.config.Client.ContainerService()
+	err := record.SetDevices(ctx, store, record.ContainerID(w.uid, w.order.Ref), w.deviceState)
+	w.unsaved = err != nil
+	return err
 }
 
 // settled reports whether nothing about the nodes differs, also not their owners and modes.
 func settled(a, b []node) bool {
 	return slices.EqualFunc(a, b, func(x, y node) bool {
-		return x.same(&y) && x.FileMode != nil && y.FileMode != nil && *x.FileMode == *y.FileMode &&
+		return x.same(y) && x.FileMode != nil && y.FileMode != nil && *x.FileMode == *y.FileMode &&
 			x.UID != nil && y.UID != nil && *x.UID == *y.UID && x.GID != nil && y.GID != nil && *x.GID == *y.GID
 	})
 }
@@ -143,33 +136,28 @@ func settled(a, b []node) bool {
 // extends reports whether there is a node that was not there before.
 func extends(before, now []node) bool {
 	return slices.ContainsFunc(now, func(n node) bool {
-		return !slices.ContainsFunc(before, func(b node) bool { return b.same(&n) })
+		return !slices.ContainsFunc(before, func(b node) bool { return b.same(n) })
 	})
 }
 
-// nodesOf returns the present nodes of a device; none if it does not exist, or is no device.
-func nodesOf(ctx context.Context, d *spec.Device) []node {
-	list, err := presentNodes(ctx, d)
-	if err != nil {
-		return nil
-	}
-	nodes := make([]node, 0, len(list))
-	for _, one := range list {
-		var stat unix.Stat_t
-		if unix.Stat(one.Source, &stat) != nil {
-			continue
-		}
-		nodes = append(nodes, node{one, stat.Ino})
-	}
-	return nodes
+// nodesOf returns the present nodes of a device; none if it does not exist, or is no device. It returns false if that is not known, such as
+// when the daemon has no file descriptor left.
+func nodesOf(ctx context.Context, d *spec.Device) (nodes []node, known bool) {
+	nodes, err := presentNodes(ctx, d)
+	return nodes, err == nil || errors.Is(err, errNoDevice) || errors.Is(err, errNotNode)
 }
 
 // check compares the devices with those of the last check, and reports what has changed. It returns when to check again at the latest.
 func (w *deviceWatch) check(ctx context.Context) time.Duration {
 	devices := w.order.Definition.Devices
-	now := make([][]node, len(devices))
+	now, read := make([][]node, len(devices)), make([]bool, len(devices))
 	for i := range devices {
-		now[i] = nodesOf(ctx, &devices[i])
+		switch d := &devices[i]; {
+		case d.CDI == "":
+			now[i], read[i] = nodesOf(ctx, d)
+		case w.order.Missing:
+			now[i] = w.service.presentCDI(ctx, d)
+		}
 	}
 	if ctx.Err() != nil {
 		return 0
@@ -182,21 +170,29 @@ func (w *deviceWatch) check(ctx context.Context) time.Duration {
 	wait := deviceInterval
 	for i := range devices {
 		d := &devices[i]
-		if len(w.known[i]) > 0 && unplugged(w.known[i], now[i]) {
-			w.known[i] = nil
+		if !read[i] {
+			continue
+		}
+		if len(w.Known[i]) > 0 && unplugged(w.Known[i], now[i]) {
+			w.setKnown(i, nil)
 			w.report(lifecycle.DeviceChange{Device: d, Removed: true})
 		}
 		switch {
-		case !extends(w.known[i], now[i]), len(w.known[i]) > 0 && d.Restarts():
-			w.known[i] = remaining(w.known[i], now[i]) // the container gets more nodes of a directory at its next start
+		case !extends(w.Known[i], now[i]), len(w.Known[i]) > 0 && d.Restarts():
+			w.setKnown(i, remaining(w.Known[i], now[i])) // the container gets more nodes of a directory at its next start
 		case before != nil && settled(before[i], now[i]):
-			w.known[i] = now[i]
+			w.setKnown(i, now[i])
 			w.report(lifecycle.DeviceChange{Device: d, Outcome: w.plugIn(ctx, i, now[i])})
 		default:
 			w.pending[i], wait = now[i], settleInterval
 		}
 	}
 	return wait
+}
+
+func (w *deviceWatch) setKnown(device int, nodes []node) {
+	w.unsaved = w.unsaved || !slices.EqualFunc(w.Known[device], nodes, func(a, b node) bool { return a.same(b) })
+	w.Known[device] = nodes
 }
 
 // checkMissing reports when all devices exist that the container cannot be created without.
@@ -231,7 +227,7 @@ func unplugged(before, now []node) bool { return len(remaining(before, now)) == 
 // remaining returns the nodes that were there before.
 func remaining(before, now []node) []node {
 	return slices.DeleteFunc(slices.Clone(now), func(n node) bool {
-		return !slices.ContainsFunc(before, func(b node) bool { return b.same(&n) })
+		return !slices.ContainsFunc(before, func(b node) bool { return b.same(n) })
 	})
 }
 
@@ -247,6 +243,12 @@ func (w *deviceWatch) dirs() []string {
 		}
 	}
 	for i := range w.order.Definition.Devices {
+		if w.order.Definition.Devices[i].CDI != "" {
+			for _, dir := range w.service.config.CDIDirs {
+				add(dir)
+			}
+			continue
+		}
 		path := filepath.Clean(w.order.Definition.Devices[i].Path)
 		add(filepath.Dir(path))
 		for range maxLinks {
@@ -260,9 +262,11 @@ func (w *deviceWatch) dirs() []string {
 			path = filepath.Clean(target)
 			add(filepath.Dir(path))
 		}
+		entries := 0
 		_ = filepath.WalkDir(path, func(p string, entry fs.DirEntry, err error) error {
+			entries++
 			switch {
-			case err != nil || len(all) >= maxDeviceDirs:
+			case err != nil || len(all) >= maxDeviceDirs || entries > maxDeviceEntries:
 				return fs.SkipAll
 			case !entry.IsDir():
 				return nil
@@ -278,43 +282,3 @@ func (w *deviceWatch) dirs() []string {
 
 // maxLinks is the number of links that lead from one to another.
 const maxLinks = 8
-
-// given are the nodes that a container was created with, by their paths in it.
-type given []specs.LinuxDevice
-
-// givenNodes returns the nodes that a run was created with. In a user namespace they are mounted, and the mounts have them also after the
-// host has others. Of a run that has exited, they are those of the host.
-func givenNodes(root int, definition *specs.Spec) given {
-	list := given(slices.Clone(definition.Linux.Devices))
-	for _, m := range definition.Mounts {
-		if m.Type != "bind" || !strings.HasPrefix(m.Destination, "/dev/") {
-			continue
-		}
-		n := node{Device: oci.Device{LinuxDevice: specs.LinuxDevice{Path: m.Destination}}}
-		var stat unix.Stat_t
-		if n.read(root) || unix.Stat(m.Source, &stat) == nil && n.set(&stat) {
-			list = append(list, n.LinuxDevice)
-		}
-	}
-	return list
-}
-
-// typeOf returns the type of a device node in the form of the OCI runtime specification.
-func typeOf(mode uint32) string {
-	if mode&unix.S_IFMT == unix.S_IFBLK {
-		return "b"
-	}
-	return "c"
-}
-
-// of returns the nodes of a device.
-func (g given) of(d *spec.Device) []node {
-	var nodes []node
-	at := d.InContainer()
-	for _, one := range g {
-		if one.Path == at || strings.HasPrefix(one.Path, at+"/") {
-			nodes = append(nodes, node{oci.Device{LinuxDevice: one, Access: d.Access()}, 0})
-		}
-	}
-	return nodes
-}

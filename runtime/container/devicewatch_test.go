@@ -2,6 +2,7 @@ package container
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,37 +12,45 @@ import (
 	"testing"
 	"time"
 
-	specs "github.com/opencontainers/runtime-spec/specs-go"
-	"golang.org/x/sys/unix"
-
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// watched is a watch of devices whose nodes are links to those of the test's host, which are also those of the container.
+// watched is a watch of devices whose nodes are links to those of the test's host.
 type watched struct {
 	*deviceWatch
 	t    *testing.T
-	root int
 	seen []string
 }
 
 func newWatched(t *testing.T, missing bool, devices ...spec.Device) *watched {
-	root, err := unix.Open("/", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Close(root) })
-	w := &watched{t: t, root: root}
+	w := &watched{t: t}
 	n := len(devices)
 	w.deviceWatch = &deviceWatch{
-		order: lifecycle.DeviceOrder{Definition: &spec.Container{Devices: devices}, Missing: missing},
-		known: make([][]node, n), held: make([][]node, n),
+		order:       lifecycle.DeviceOrder{Definition: &spec.Container{Devices: devices}, Missing: missing},
+		deviceState: deviceState{make([][]node, n), make([][]node, n)},
 		report: func(c lifecycle.DeviceChange) {
 			w.seen = append(w.seen, fmt.Sprintf("%s removed=%v", filepath.Base(c.Device.Path), c.Removed))
 		},
 	}
 	return w
+}
+
+// start sets the state to that of a container that was created with the present nodes, as the next daemon reads it.
+func (w *watched) start() {
+	w.t.Helper()
+	nodes, err := grantedDevices(w.t.Context(), w.order.Definition)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	text, err := json.Marshal(deviceState{nodes, nodes})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.deviceState = deviceState{}
+	if err := json.Unmarshal(text, &w.deviceState); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // link makes a link the only one with a name.
@@ -67,71 +76,59 @@ func (w *watched) expect(want ...string) {
 	}
 }
 
-// numbersOf returns the device numbers of nodes.
-func numbersOf(nodes []node) string {
-	var text []string
-	for i := range nodes {
-		text = append(text, fmt.Sprintf("%s %d:%d", nodes[i].Path, nodes[i].Major, nodes[i].Minor))
-	}
-	return strings.Join(text, ", ")
-}
-
-func created(devices ...specs.LinuxDevice) *specs.Spec {
-	return &specs.Spec{Linux: &specs.Linux{Devices: devices}}
-}
-
-// nullAt is a node with the numbers of /dev/null.
-func nullAt(path string) specs.LinuxDevice {
-	return specs.LinuxDevice{Path: path, Type: "c", Major: 1, Minor: 3}
-}
-
-// TestDevicesOfRunningContainer starts the watch of a container whose device has been replugged before.
-func TestDevicesOfRunningContainer(t *testing.T) {
+// TestDevicesWithoutDaemon starts the watch of a container some time after its devices were read.
+func TestDevicesWithoutDaemon(t *testing.T) {
 	link := filepath.Join(t.TempDir(), "stick")
-	t.Run("kept, and has got the new node", func(t *testing.T) {
-		w := newWatched(t, false, spec.Device{Path: link, ContainerPath: "/dev/zero", OnRemove: spec.DeviceKeep})
-		w.link("/dev/zero", link)
-		w.read(t.Context(), w.root, created(nullAt("/dev/zero")))
-		w.expect()
-		if got := numbersOf(w.held[0]); got != "/dev/zero 1:5" {
-			t.Errorf("held %s, want what the container has", got)
-		}
-	})
-	t.Run("kept, and was optional and absent", func(t *testing.T) {
-		w := newWatched(t, false, spec.Device{Path: link, ContainerPath: "/dev/zero", Optional: true})
-		w.link("/dev/zero", link)
-		w.read(t.Context(), w.root, created())
-		w.expect()
-		if got := numbersOf(w.held[0]); got != "/dev/zero 1:5" {
-			t.Errorf("held %s, want what the container has", got)
-		}
-	})
-	t.Run("kept, and has removed its node", func(t *testing.T) {
-		w := newWatched(t, false, spec.Device{Path: link, ContainerPath: "/dev/none/stick", OnRemove: spec.DeviceKeep})
+	device := spec.Device{Path: link, ContainerPath: "/dev/stick"}
+	t.Run("unchanged", func(t *testing.T) {
+		w := newWatched(t, false, device)
 		w.link("/dev/null", link)
-		w.read(t.Context(), w.root, created(nullAt("/dev/none/stick")))
+		w.start()
 		w.expect()
 	})
-	t.Run("mounted, and replugged with another node", func(t *testing.T) {
-		w := newWatched(t, false, spec.Device{Path: link, ContainerPath: "/dev/zero"})
+	t.Run("replugged with the same numbers", func(t *testing.T) {
+		w := newWatched(t, false, device)
 		w.link("/dev/null", link)
-		definition := created()
-		definition.Mounts = []specs.Mount{
-			{Type: "bind", Source: link, Destination: "/dev/zero"},
-			{Type: "bind", Source: link, Destination: "/dev/shm"}, // a directory of the container
-			{Type: "tmpfs", Source: "tmpfs", Destination: "/dev"},
-		}
-		w.read(t.Context(), w.root, definition)
+		w.start()
+		w.Known[0][0].Inode++
 		w.expect("stick removed=true", "stick removed=false")
 	})
-	t.Run("mounted, unplugged, and not running any more", func(t *testing.T) {
-		w := newWatched(t, false, spec.Device{Path: link, ContainerPath: "/dev/zero"})
-		w.link("/dev/none", link)
-		definition := created()
-		definition.Mounts = []specs.Mount{{Type: "bind", Source: link, Destination: "/dev/zero"}}
-		w.read(t.Context(), -1, definition)
-		w.expect("stick removed=true")
+	t.Run("replugged with others", func(t *testing.T) {
+		w := newWatched(t, false, device)
+		w.link("/dev/null", link)
+		w.start()
+		w.link("/dev/zero", link)
+		w.expect("stick removed=true", "stick removed=false")
 	})
+	t.Run("kept, reported, and not given", func(t *testing.T) {
+		w := newWatched(t, false, spec.Device{Path: link, ContainerPath: "/dev/stick", OnRemove: spec.DeviceKeep})
+		w.link("/dev/null", link)
+		w.start()
+		held := w.Held
+		w.link("/dev/zero", link)
+		w.start()
+		w.Held = held
+		w.expect()
+	})
+	t.Run("optional and absent", func(t *testing.T) {
+		w := newWatched(t, false, spec.Device{Path: link + "s", Optional: true})
+		w.start()
+		w.expect()
+	})
+}
+
+// TestDevicesUnreadable: an error other than that a device does not exist does not mean that it was unplugged.
+func TestDevicesUnreadable(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "stick")
+	w := newWatched(t, false, spec.Device{Path: link})
+	w.link("/dev/null", link)
+	w.start()
+	w.link(link, link) // ELOOP
+	w.expect()
+	w.link("/dev/null", link)
+	w.expect()
+	w.link("/etc/passwd", link) // written by a program that has found no device
+	w.expect("stick removed=true")
 }
 
 // TestDeviceDirectoryReplaced: a directory is unplugged when none of the nodes is left that the container has.
@@ -144,7 +141,7 @@ func TestDeviceDirectoryReplaced(t *testing.T) {
 	w := newWatched(t, false, spec.Device{Path: dir, ContainerPath: "/dev/snd"})
 	w.link("/dev/null", c0)
 	w.link("/dev/null", c1)
-	w.read(t.Context(), w.root, created(nullAt("/dev/snd/c0"), nullAt("/dev/snd/c1")))
+	w.start()
 	w.expect()
 	w.link("/dev/zero", c0) // one of two
 	w.link("/dev/zero", c2) // one more
@@ -170,13 +167,38 @@ func TestMissingDeviceIsNamed(t *testing.T) {
 	w.expect("a removed=false")
 }
 
-// TestUpdateHolds: what a container has is noted also if it needs no new node. What it has no more must be withdrawn later.
-func TestUpdateHolds(t *testing.T) {
-	w := newWatched(t, false, spec.Device{Path: "/dev/zero", OnRemove: spec.DeviceKeep})
-	w.read(t.Context(), -1, created(nullAt("/dev/zero")))
-	updated, err := w.updateIn(w.root, "id", 0, nodesOf(t.Context(), &w.order.Definition.Devices[0]))
-	if got := numbersOf(w.held[0]); updated || err != nil || got != "/dev/zero 1:5" {
-		t.Errorf("updated %v, %v, held %s", updated, err, got)
+// TestUpdateRights: what a container may use follows from what it was given, not from the nodes that it has made.
+func TestUpdateRights(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"devices.allow", "devices.deny"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	w := newWatched(t, false, spec.Device{Path: "/dev/null", ContainerPath: "/dev/a", Permissions: "r"})
+	w.start()
+	old := w.Held[0]
+	w.order.Definition.Devices[0].Path = "/dev/zero"
+	now, err := grantedDevices(t.Context(), w.order.Definition)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.holds(0, now[0]) || !w.holds(0, old) {
+		t.Error("the container holds /dev/null")
+	}
+	if err := w.setRights(dir, 0, old, now[0]); err != nil {
+		t.Fatal(err)
+	}
+	allow, deny := read("devices.allow"), read("devices.deny")
+	if allow != "c 1:5 r" || deny != "c 1:3 rwm" || !w.unsaved || !w.holds(0, now[0]) {
+		t.Errorf("allow %q, deny %q, unsaved %v, held %v", allow, deny, w.unsaved, w.Held)
 	}
 }
 

@@ -44,7 +44,9 @@ func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 				return err
 			}
 			defer files.Close()
-			noUser = setUser(result, files.FS(), n.user, n.container.Image)
+			if noUser = setUser(result, files.FS(), n.user, n.container.Image); noUser == nil && n.edits != nil {
+				return applyEdits(result, n.edits)
+			}
 			return nil
 		})
 		if err == nil {

@@ -95,7 +95,15 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 		return nil, err
 	}
 	var err error
-	if in.Granted, err = grantedDevices(ctx, in.Container); err != nil {
+	if n.devices, err = grantedDevices(ctx, in.Container); err != nil {
+		return nil, err
+	}
+	for _, nodes := range n.devices {
+		for i := range nodes {
+			in.Granted = append(in.Granted, nodes[i].Device)
+		}
+	}
+	if err := s.completeCDI(ctx, n, &in); err != nil {
 		return nil, err
 	}
 	d, err := s.config.Volumes.Downward(uid, in.Pod, s.config.Network.IPs(uid))

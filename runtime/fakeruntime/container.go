@@ -59,7 +59,7 @@ func (r *Runtime) StartContainer(
 		r.notify()
 		if d := r.missing(c); d != nil {
 			return lifecycle.Failure{
-				Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonDeviceMissing, Message: "device " + d.Path + " does not exist",
+				Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonDeviceMissing, Message: "device " + d.Name() + " does not exist",
 			}
 		}
 		program := r.program(pod, c, a)

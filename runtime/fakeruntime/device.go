@@ -20,7 +20,7 @@ func (r *Runtime) SetDevice(path string, exists bool) {
 // missing returns the first device without which a container cannot be created; nil: there is none. The caller holds the lock.
 func (r *Runtime) missing(c *spec.Container) *spec.Device {
 	for i := range c.Devices {
-		if d := &c.Devices[i]; r.away[d.Path] && !d.Optional {
+		if d := &c.Devices[i]; r.away[d.Name()] && !d.Optional {
 			return d
 		}
 	}
@@ -54,7 +54,7 @@ func (r *Runtime) WatchDevices(
 			changes = append(changes, lifecycle.DeviceChange{Device: cmp.Or(absent, required(c))})
 		}
 		for i := range c.Devices {
-			if away := r.away[c.Devices[i].Path]; !o.Missing && away != gone[i] {
+			if away := r.away[c.Devices[i].Name()]; !o.Missing && c.Devices[i].CDI == "" && away != gone[i] {
 				gone[i] = away
 				changes = append(changes, lifecycle.DeviceChange{Device: &c.Devices[i], Removed: away})
 			}

@@ -21,8 +21,10 @@ func pinWithUserNamespace(dir string, o Options) error {
 		Cloneflags:  uintptr(o.flags()),
 		UidMappings: mapping,
 		GidMappings: mapping,
-		Ptrace:      true, // the process stops before its first instruction while this thread traces it
-		Pdeathsig:   unix.SIGKILL,
+		// Without it, processes have no supplementary groups.
+		GidMappingsEnableSetgroups: true,
+		Ptrace:                     true, // the process stops before its first instruction while this thread traces it
+		Pdeathsig:                  unix.SIGKILL,
 	}}
 	return OnOwnThread(func() (err error) {
 		process, err := os.StartProcess("/proc/self/exe", []string{"namespaces"}, attr)

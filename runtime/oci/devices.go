@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"fmt"
 	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -10,7 +11,7 @@ import (
 type Device struct {
 	specs.LinuxDevice
 	Source string // the path of its node on the host
-	Access string // what the container may do: some of rwm
+	Access string // what the container may do: some of rwm; empty: nothing
 }
 
 // addDevices gives a container the devices that it names. A privileged container has all devices of the host: it gets those that have
@@ -29,10 +30,24 @@ func addDevices(s *specs.Spec, in *Input) {
 		default:
 			s.Linux.Devices = append(s.Linux.Devices, d.LinuxDevice)
 		}
-		if !Privileged(in.Container) {
+		if !Privileged(in.Container) && d.Access != "" {
 			s.Linux.Resources.Devices = append(s.Linux.Resources.Devices, specs.LinuxDeviceCgroup{
 				Allow: true, Type: d.Type, Major: &d.Major, Minor: &d.Minor, Access: d.Access,
 			})
 		}
 	}
+}
+
+// addDeviceMounts adds the mounts of devices. It returns an error if something else is mounted there, such as a volume.
+func addDeviceMounts(s *specs.Spec, in *Input) error {
+	for i := range in.DeviceMounts {
+		m := &in.DeviceMounts[i]
+		for k := range s.Mounts {
+			if s.Mounts[k].Destination == m.Destination {
+				return fmt.Errorf("mount %s of a CDI device: the container has another mount there", m.Destination)
+			}
+		}
+		s.Mounts = append(s.Mounts, *m)
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,7 +17,7 @@ func TestAddDevices(t *testing.T) {
 		node := specs.LinuxDevice{Path: path, Type: "c", Major: 116, Minor: 33}
 		return Device{LinuxDevice: node, Source: "/dev/snd/timer", Access: access}
 	}
-	granted := []Device{device("/dev/snd/timer", "r"), device("/dev/snd/timer", "rwm"), device("/dev/t", "w")}
+	granted := []Device{device("/dev/snd/timer", "r"), device("/dev/snd/timer", "rwm"), device("/dev/t", "w"), device("/dev/none", "")}
 	for _, test := range []struct {
 		name          string
 		in            Input
@@ -26,7 +27,7 @@ func TestAddDevices(t *testing.T) {
 		{
 			"node",
 			Input{},
-			[]string{"/dev/snd/timer", "/dev/t"},
+			[]string{"/dev/snd/timer", "/dev/t", "/dev/none"},
 			nil,
 			[]string{"r", "rwm", "w"},
 		},
@@ -34,13 +35,13 @@ func TestAddDevices(t *testing.T) {
 			"user namespace",
 			Input{Namespaces: Namespaces{User: "/ns/user"}},
 			nil,
-			[]string{"/dev/snd/timer", "/dev/t"},
+			[]string{"/dev/snd/timer", "/dev/t", "/dev/none"},
 			[]string{"r", "rwm", "w"},
 		},
 		{
 			"privileged",
 			Input{Container: &spec.Container{SecurityContext: &spec.SecurityContext{Privileged: new(true)}}},
-			[]string{"/dev/snd/timer", "/dev/t"},
+			[]string{"/dev/snd/timer", "/dev/t", "/dev/none"},
 			nil, nil,
 		},
 	} {
@@ -64,5 +65,18 @@ func TestAddDevices(t *testing.T) {
 		if diff := cmp.Diff([][]string{test.nodes, test.mounts, test.rules}, [][]string{nodes, mounts, rules}); diff != "" {
 			t.Errorf("%s: nodes, mounts and rules (-want +got):\n%s", test.name, diff)
 		}
+	}
+}
+
+// TestAddDeviceMounts: a mount of a device does not hide a volume.
+func TestAddDeviceMounts(t *testing.T) {
+	s := &specs.Spec{Mounts: []specs.Mount{{Destination: "/data"}}}
+	lib := specs.Mount{Destination: "/lib/gpu.so", Source: "/lib/gpu.so.1", Type: "bind"}
+	if err := addDeviceMounts(s, &Input{DeviceMounts: []specs.Mount{lib}}); err != nil || len(s.Mounts) != 2 {
+		t.Errorf("%v, %+v", err, s.Mounts)
+	}
+	err := addDeviceMounts(s, &Input{DeviceMounts: []specs.Mount{{Destination: "/data"}}})
+	if err == nil || !strings.Contains(err.Error(), "/data of a CDI device: the container has another mount there") {
+		t.Errorf("volume: %v", err)
 	}
 }

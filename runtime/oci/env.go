@@ -158,11 +158,12 @@ func valueOf(
 
 // environment returns the complete environment of a process: the defaults, then the image's, then the container's variables.
 // Later ones override earlier ones and keep the position of the first.
-func environment(hostname string, image []string, vars Variables) []string {
+func environment(hostname string, image []string, vars Variables, devices []string) []string {
 	all := append([]string{defaultPath, "HOSTNAME=" + hostname}, image...)
 	for _, name := range vars.names {
 		all = append(all, name+"="+vars.values[name])
 	}
+	all = append(all, devices...)
 	place := make(map[string]int, len(all))
 	merged := make([]string, 0, len(all))
 	for _, v := range all {

@@ -12,6 +12,14 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
+// TestEnvironmentOfDevices: a device knows where its files are, whatever the container sets.
+func TestEnvironmentOfDevices(t *testing.T) {
+	got := environment("h", nil, resolved(t, []spec.EnvVar{{Name: "LIB", Value: "/a"}}), []string{"LIB=/b", "GPU=0"})
+	if diff := cmp.Diff([]string{defaultPath, "HOSTNAME=h", "LIB=/b", "GPU=0"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestEnvironment(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -41,7 +49,7 @@ func TestEnvironment(t *testing.T) {
 		{"a variable without a value sets nothing", []string{"FLAG", "E="}, nil, []string{defaultPath, "HOSTNAME=h", "E="}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, environment("h", test.image, resolved(t, test.env))); diff != "" {
+			if diff := cmp.Diff(test.want, environment("h", test.image, resolved(t, test.env), nil)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -213,7 +221,7 @@ func TestResolve(t *testing.T) {
 			if err != nil {
 				return
 			}
-			got := environment("h", nil, vars)[2:]
+			got := environment("h", nil, vars, nil)[2:]
 			if diff := cmp.Diff(test.want, append([]string(nil), got...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

@@ -52,6 +52,9 @@ type Input struct {
 	Devices []specs.LinuxDevice
 	// Granted are the devices that the container names.
 	Granted []Device
+	// DeviceMounts and DeviceEnv are what specifications of devices add. Each variable is NAME=VALUE and replaces one with its name.
+	DeviceMounts []specs.Mount
+	DeviceEnv    []string
 	// Only64 is true if the image has no 32-bit programs. The default seccomp profile then has no other architecture than the host's,
 	// unless volumes can contain such programs.
 	Only64 bool
@@ -87,7 +90,7 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 		return nil, err
 	}
 	addDevices(s, &in)
-	return s, nil
+	return s, addDeviceMounts(s, &in)
 }
 
 // Process returns the arguments and the environment of a container, the parts that depend on its variables.
@@ -100,5 +103,5 @@ func Process(in *Input) (args, env []string) {
 	if in.Container.Init && len(args) > 0 {
 		args = append([]string{spec.InitPath}, args...)
 	}
-	return args, environment(in.Hostname, image, in.Variables)
+	return args, environment(in.Hostname, image, in.Variables, in.DeviceEnv)
 }

@@ -80,6 +80,9 @@ const PodExtension = "podstead.io/pod"
 // VolumesExtension is the extension of a container that holds the paths of the volumes that its image defines as JSON.
 const VolumesExtension = "podstead.io/image-volumes"
 
+// DevicesExtension is the extension of a container that holds what is known of its devices as JSON.
+const DevicesExtension = "podstead.io/devices"
+
 // ContainerID returns the engine's ID of a container. It is derived from the UID and ref, so that a repeated action finds the
 // container.
 func ContainerID(uid string, ref lifecycle.Ref) string {
@@ -169,6 +172,38 @@ func ImageDefined(c containers.Container) (paths []string, err error) {
 		}
 	}
 	return paths, err
+}
+
+// WithDevices stores what is known of the devices of a container in its record.
+func WithDevices(state any) client.NewContainerOpts {
+	return func(_ context.Context, _ *client.Client, c *containers.Container) error {
+		if err := extend(c, DevicesExtension, state); err != nil {
+			return fmt.Errorf("store devices: %w", err)
+		}
+		return nil
+	}
+}
+
+// SetDevices replaces what [WithDevices] has stored.
+func SetDevices(ctx context.Context, store containers.Store, id string, state any) error {
+	c := containers.Container{ID: id}
+	if err := extend(&c, DevicesExtension, state); err != nil {
+		return fmt.Errorf("store devices: %w", err)
+	}
+	_, err := store.Update(ctx, c, "extensions."+DevicesExtension)
+	return err
+}
+
+// Devices reads what is known of the devices of a container from its record, and reports whether anything is.
+func Devices(c containers.Container, state any) (known bool, err error) {
+	stored, ok := c.Extensions[DevicesExtension]
+	if !ok {
+		return false, nil
+	}
+	if err := json.Unmarshal(stored.GetValue(), state); err != nil {
+		return false, fmt.Errorf("container %s: devices: %w", c.ID, err)
+	}
+	return true, nil
 }
 
 // Definition returns the pod's definition from the record of a container.

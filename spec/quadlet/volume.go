@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"tags.cncf.io/container-device-interface/pkg/parser"
+
 	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
@@ -399,10 +401,15 @@ func takeSecret(c *converter, x *scope, list []entry) {
 	}
 }
 
-// takeDevice reads [-]PATH[:PATH-IN-CONTAINER[:PERMISSIONS]], as podman run --device. A device with a hyphen is optional.
+// takeDevice reads [-]PATH[:PATH-IN-CONTAINER[:PERMISSIONS]], or the name of a CDI device, as podman run --device. A device with a hyphen
+// is optional.
 func takeDevice(c *converter, x *scope, list []entry) {
 	c.allWords(x, list, func(e entry, word string) {
 		text, optional := strings.CutPrefix(word, "-")
+		if parser.IsQualifiedName(text) {
+			x.member.Devices = append(x.member.Devices, spec.Device{CDI: text, Optional: optional})
+			return
+		}
 		parts := strings.Split(text, ":")
 		d := spec.Device{Path: parts[0], Optional: optional}
 		if len(parts) == 2 && !strings.HasPrefix(parts[1], "/") {
@@ -418,7 +425,7 @@ func takeDevice(c *converter, x *scope, list []entry) {
 		case len(parts) > 3:
 			c.problem(e, "invalid value: "+strconv.Quote(clip(text))+": must be PATH[:PATH[:PERMISSIONS]]", "")
 		case !path.IsAbs(d.Path):
-			c.lose(e, "devices have a path", "name the nodes of the device")
+			c.lose(e, "devices have an absolute path or a CDI name", "write an absolute path, or a CDI device such as nvidia.com/gpu=all")
 		case !strings.HasPrefix(d.InContainer(), "/dev/"):
 			c.lose(e, "the path of a device in the container is below /dev", "write another path")
 		default:

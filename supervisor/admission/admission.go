@@ -129,20 +129,34 @@ func (r *review) devices(allowed []string) {
 	r.containers(func(at string, c *spec.Container, _ *spec.SecurityContext) {
 		for i := range c.Devices {
 			d := &c.Devices[i]
-			if slices.ContainsFunc(allowed, func(dir string) bool { return below(d.Path, dir) }) {
+			if slices.ContainsFunc(allowed, func(entry string) bool { return allowsDevice(entry, d) }) {
 				continue
+			}
+			field, hint := "path", "add the path to devices in [policy] of podstead.toml and restart the daemon"
+			if d.CDI != "" {
+				field, hint = "cdi", "add the part before = to devices in [policy] of podstead.toml and restart the daemon"
 			}
 			requirement := "devices are forbidden on this host"
 			if len(allowed) > 0 {
 				requirement = "must be, or be in, one that is allowed on this host: " + strings.Join(allowed, ", ")
 			}
 			r.refusals = append(r.refusals, lifecycle.Refusal{
-				Reason: lifecycle.ReasonDeviceForbidden, Field: fmt.Sprintf("%sdevices[%d].path", at, i),
-				Message: fmt.Sprintf("%q: %s", d.Path, requirement),
-				Hint:    "add the path to devices in [policy] of podstead.toml and restart the daemon",
+				Reason: lifecycle.ReasonDeviceForbidden, Field: fmt.Sprintf("%sdevices[%d].%s", at, i, field),
+				Message: fmt.Sprintf("%q: %s", d.Name(), requirement),
+				Hint:    hint,
 			})
 		}
 	})
+}
+
+// allowsDevice reports whether an entry of [Policy.Devices] allows a device. Specifications of CDI devices belong to root, but can run
+// programs and mount any file: a path allows none.
+func allowsDevice(entry string, d *spec.Device) bool {
+	if d.CDI == "" {
+		return path.IsAbs(entry) && below(d.Path, entry)
+	}
+	kind, _, _ := strings.Cut(d.CDI, "=")
+	return entry == kind || entry == d.CDI
 }
 
 // below reports whether the absolute path name is dir or below it. It compares the text and does not follow links.

@@ -315,6 +315,38 @@ func TestDevices(t *testing.T) {
 	}
 }
 
+// TestCDIPolicy: a CDI device is allowed by its name or its kind, never by a path.
+func TestCDIPolicy(t *testing.T) {
+	pod := &spec.Pod{Containers: []spec.Container{{Name: "c", Devices: []spec.Device{{CDI: "vendor.com/class=a"}}}}}
+	for _, test := range []struct {
+		allowed []string
+		want    bool
+	}{
+		{nil, true},
+		{[]string{}, false},
+		{[]string{"/dev"}, false},
+		{[]string{"/"}, false},
+		{[]string{"vendor.com/class"}, true},
+		{[]string{"/dev", "vendor.com/class=a"}, true},
+		{[]string{"vendor.com/class=b", "vendor.com/clas"}, false},
+	} {
+		got := Policy{Devices: test.allowed}.Check(pod)
+		if (len(got) == 0) != test.want {
+			t.Errorf("%q: %v", test.allowed, got)
+		}
+		for _, r := range got {
+			if r.Reason != lifecycle.ReasonDeviceForbidden || r.Field != "containers[0].devices[0].cdi" ||
+				!strings.HasPrefix(r.Message, `"vendor.com/class=a": `) || !strings.HasPrefix(r.Hint, "add the part before =") {
+				t.Errorf("%+v", r)
+			}
+		}
+	}
+	other := &spec.Pod{Containers: []spec.Container{{Devices: []spec.Device{{Path: "/vendor.com/class"}}}}}
+	if got := (Policy{Devices: []string{"vendor.com/class"}}).Check(other); len(got) == 0 {
+		t.Error("the kind of CDI devices allows a path")
+	}
+}
+
 func TestSysctls(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -183,7 +183,7 @@ func (c *check) hostPathVolumes() {
 func (c *check) devices() {
 	c.containers(func(at string, container *spec.Container, _ *spec.SecurityContext) {
 		for i := range container.Devices {
-			c.deny(fmt.Sprintf("%sdevices[%d]", at, i), strconv.Quote(container.Devices[i].Path), "devices are forbidden")
+			c.deny(fmt.Sprintf("%sdevices[%d]", at, i), strconv.Quote(container.Devices[i].Name()), "devices are forbidden")
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -103,13 +104,15 @@ func (f *Facts) devicePace(h *Container) Instant {
 	return last.Started.Add(retryDelay)
 }
 
-// watchDevices orders the watch of the devices of a container that runs, will run again, or waits for them. A run that is replaced needs
-// none, nor one whose sandbox is lost: it did not exit for a device.
+// watchDevices orders the watch of the devices of a container that runs, will run again, or waits for them. CDI devices are found when a
+// container starts, and not watched while it runs. A run that is replaced needs none, nor one whose sandbox is lost: it did not exit for a
+// device.
 func (p *plan) watchDevices(c *spec.Container, h *Container) {
 	a := &h.Newest
 	c = p.facts.definition(c, a)
 	s := &p.facts.Sandbox
-	had := !a.Started.IsZero() && a.DeviceRemoved == "" && (a.live() || s.ready() && a.Sandbox == s.N)
+	watched := slices.ContainsFunc(c.Devices, func(d spec.Device) bool { return d.CDI == "" })
+	had := watched && !a.Started.IsZero() && a.DeviceRemoved == "" && (a.live() || s.ready() && a.Sandbox == s.N)
 	if len(c.Devices) == 0 || !had && !a.misses() || !a.DeviceAdded.IsZero() || p.facts.superseded(a) {
 		return
 	}

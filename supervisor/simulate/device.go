@@ -42,7 +42,7 @@ func (p *Pod) missing(container string) *spec.Device {
 
 func (w *World) missing(c *spec.Container) *spec.Device {
 	for i := range c.Devices {
-		if d := &c.Devices[i]; w.away[d.Path] && !d.Optional {
+		if d := &c.Devices[i]; w.away[d.Name()] && !d.Optional {
 			return d
 		}
 	}
@@ -66,7 +66,7 @@ func (p *Pod) watchDevices(orders []lifecycle.DeviceOrder) {
 			watch := &deviceWatch{DeviceOrder: o, gone: make([]bool, len(o.Definition.Devices))}
 			for i := range o.Definition.Devices {
 				d := &o.Definition.Devices[i]
-				watch.gone[i] = d.Optional && p.world.away[d.Path]
+				watch.gone[i] = d.Optional && p.world.away[d.Name()]
 			}
 			p.devices[o.Ref] = watch
 			p.reportDevices(watch)
@@ -82,21 +82,21 @@ func (p *Pod) reportDevices(watch *deviceWatch) {
 			watch.absent = missing
 		} else if !watch.found {
 			watch.found = true
-			p.deliver(lifecycle.DeviceAdded{Ref: watch.Ref, Device: cmp.Or(watch.absent, required(watch.Definition)).Path, At: now})
+			p.deliver(lifecycle.DeviceAdded{Ref: watch.Ref, Device: cmp.Or(watch.absent, required(watch.Definition)).Name(), At: now})
 		}
 		return
 	}
 	for i := range watch.Definition.Devices {
 		d := &watch.Definition.Devices[i]
-		away := p.world.away[d.Path]
-		if away == watch.gone[i] {
+		away := p.world.away[d.Name()]
+		if d.CDI != "" || away == watch.gone[i] {
 			continue
 		}
 		watch.gone[i] = away
 		if away {
-			p.deliver(lifecycle.DeviceRemoved{Ref: watch.Ref, Device: d.Path, Restarts: d.Restarts(), At: now})
+			p.deliver(lifecycle.DeviceRemoved{Ref: watch.Ref, Device: d.Name(), Restarts: d.Restarts(), At: now})
 		} else {
-			p.deliver(lifecycle.DeviceAdded{Ref: watch.Ref, Device: d.Path, At: now})
+			p.deliver(lifecycle.DeviceAdded{Ref: watch.Ref, Device: d.Name(), At: now})
 		}
 	}
 }

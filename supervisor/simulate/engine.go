@@ -156,7 +156,7 @@ func (p *Pod) startContainer(a lifecycle.StartContainer, r *Run) lifecycle.Event
 	case p.missing(a.Container) != nil:
 		return p.failed(a, lifecycle.Failure{
 			Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonDeviceMissing,
-			Message: "device " + p.missing(a.Container).Path + " does not exist",
+			Message: "device " + p.missing(a.Container).Name() + " does not exist",
 		})
 	case p.world.diskFull:
 		return p.failed(a, lifecycle.Failure{

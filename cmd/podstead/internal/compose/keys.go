@@ -47,7 +47,7 @@ func find(path string) (*Key, bool) {
 var sorted = slices.SortedFunc(slices.Values(Keys), func(a, b Key) int { return strings.Compare(a.Path, b.Path) })
 
 const (
-	noDevices  = "a container has devices that have a path, by its `devices`"
+	noDevices  = "a container has devices with a path or a CDI name, by its `devices`"
 	noSwarm    = "it is for Swarm"
 	noWindows  = "it is for Windows"
 	oneNetwork = "all pods share one network"
@@ -122,7 +122,10 @@ var Keys = []Key{
 	{Path: "services.deploy.resources.limits.pids", Verdict: Taken, Note: "as `pids_limit`"},
 	{Path: "services.deploy.resources.reservations", Verdict: Taken, Note: "`resources.requests`"},
 	{Path: "services.deploy.resources.reservations.cpus", Verdict: Taken, Note: "`resources.requests.cpu`"},
-	{Path: "services.deploy.resources.reservations.devices", Verdict: Lost, Note: noDevices, Whole: true},
+	{
+		Path: "services.deploy.resources.reservations.devices", Verdict: Taken, Note: "`devices[].cdi` with `driver: cdi`; others are lost",
+		Whole: true,
+	},
 	{Path: "services.deploy.resources.reservations.generic_resources", Verdict: Dropped, Note: noSwarm, Whole: true},
 	{Path: "services.deploy.resources.reservations.memory", Verdict: Taken, Note: "`resources.requests.memory`"},
 	{Path: "services.deploy.resources.reservations.pids", Verdict: Dropped, Note: noSwarm},
@@ -137,7 +140,7 @@ var Keys = []Key{
 	{Path: "services.device_cgroup_rules", Verdict: Lost, Note: noDevices},
 	{Path: "services.devices", Verdict: Taken, Note: "`devices`, with a target below `/dev`"},
 	{Path: "services.devices.permissions", Verdict: Taken, Note: "`permissions`"},
-	{Path: "services.devices.source", Verdict: Taken, Note: "`path`; names of the Container Device Interface are lost"},
+	{Path: "services.devices.source", Verdict: Taken, Note: "`path`, or `cdi` for a name of the Container Device Interface"},
 	{Path: "services.devices.target", Verdict: Taken, Note: "`containerPath`"},
 	{Path: "services.dns", Verdict: Taken, Note: "`dnsConfig.nameservers` with `dnsPolicy = \"None\"`"},
 	{Path: "services.dns_opt", Verdict: Taken, Note: "`dnsConfig.options`"},
@@ -154,7 +157,7 @@ var Keys = []Key{
 	{Path: "services.extends", Verdict: Taken, Note: "files below the directory of the project", Whole: true},
 	{Path: "services.external_links", Verdict: Lost, Note: "pods have no aliases for other pods", Hint: "use the names of the pods"},
 	{Path: "services.extra_hosts", Verdict: Taken, Note: "`hostAliases`; `host-gateway` is lost"},
-	{Path: "services.gpus", Verdict: Lost, Note: noDevices, Whole: true},
+	{Path: "services.gpus", Verdict: Taken, Note: "`devices[].cdi` with `driver: cdi`; others are lost", Whole: true},
 	{Path: "services.group_add", Verdict: Taken, Note: "`securityContext.supplementalGroups`; names are lost"},
 	{
 		Path: "services.healthcheck", Verdict: Taken,

@@ -15,6 +15,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"tags.cncf.io/container-device-interface/pkg/parser"
 
 	"github.com/podstead/podstead/spec"
 )
@@ -105,13 +106,39 @@ func (c *converter) devices(path []string, list []types.DeviceMapping) []spec.De
 		if m.Permissions != d.Access() {
 			d.Permissions = m.Permissions
 		}
+		name := m.Source
+		if m.Target != m.Source && !filepath.IsAbs(m.Target) { // Compose takes a colon in it for a separator
+			name += ":" + m.Target
+		}
 		switch {
+		case parser.IsQualifiedName(name):
+			devices = append(devices, spec.Device{CDI: name})
 		case !filepath.IsAbs(m.Source):
-			c.lose(at, noDevices, "name the nodes of the device")
+			c.lose(at, noDevices, "write an absolute path, or a CDI device such as nvidia.com/gpu=all")
 		case !strings.HasPrefix(d.InContainer(), "/dev/"):
 			c.lose(at, "the path of a device in the container is below /dev", "set another target")
 		default:
 			devices = append(devices, d)
+		}
+	}
+	return devices
+}
+
+// requested converts devices that are requested from a driver. Only that of the Container Device Interface names some.
+func (c *converter) requested(path []string, list []types.DeviceRequest) []spec.Device {
+	var devices []spec.Device
+	for i, r := range list {
+		at := append(slices.Clone(path), strconv.Itoa(i))
+		if r.Driver != "cdi" || len(r.IDs) == 0 {
+			c.lose(at, noDevices, "set driver: cdi and device_ids, such as [nvidia.com/gpu=all]")
+			continue
+		}
+		for _, name := range r.IDs {
+			if !parser.IsQualifiedName(name) {
+				c.refuse(append(at, "device_ids"), strconv.Quote(name)+": must be VENDOR/CLASS=NAME, such as nvidia.com/gpu=all", "")
+				continue
+			}
+			devices = append(devices, spec.Device{CDI: name})
 		}
 	}
 	return devices
@@ -131,6 +158,14 @@ func (c *converter) container(w *pod, path []string, name string, s *types.Conta
 		c.lose(at("command"), "the command of an image cannot be removed", "set the entrypoint to the program")
 	}
 	container.Devices = c.devices(at("devices"), s.Devices)
+	if len(path) == 2 { // a service
+		all := c.p.Services[path[1]]
+		container.Devices = append(container.Devices, c.requested(at("gpus"), all.Gpus)...)
+		if d := all.Deploy; d != nil && d.Resources.Reservations != nil {
+			container.Devices = append(container.Devices,
+				c.requested(append(at("deploy"), "resources", "reservations", "devices"), d.Resources.Reservations.Devices)...)
+		}
+	}
 	for _, key := range sortedKeys(s.Environment) {
 		if v := s.Environment[key]; v != nil {
 			container.Env = append(container.Env, spec.EnvVar{Name: key, Value: escape(*v)})
