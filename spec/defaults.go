@@ -208,3 +208,18 @@ func (d *decoder) resolve(p *Pod, edits *[]edit) {
 		absolute(&p.Secrets[i].CredentialFile)
 	}
 }
+
+// ReadFiles returns the absolute paths of the files of this host that define the
+// pod besides its own: image archives, env files and encrypted credentials. A
+// pod whose file is accepted again after one of them has changed can have another
+// hash.
+func (p *Pod) ReadFiles() []string {
+	files := slices.Clone(p.ImageArchives)
+	for i := range p.ConfigMaps {
+		files = append(files, p.ConfigMaps[i].EnvFile)
+	}
+	for i := range p.Secrets {
+		files = append(files, p.Secrets[i].EnvFile, p.Secrets[i].CredentialFile)
+	}
+	return slices.DeleteFunc(files, func(path string) bool { return path == "" })
+}

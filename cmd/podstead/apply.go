@@ -142,7 +142,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		file.request.Create = f.create
 		result, err := c.Apply(cmd.Context(), file.request)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("%s pod %q: %w", f.verb(), file.pod, err))
+			errs = append(errs, notApplied(f.verb(), &file, err))
 			continue
 		}
 		results = append(results, result)
@@ -182,6 +182,14 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		errs = append(errs, a.awaitReady(cmd, w, goals, &f.readiness))
 	}
 	return errors.Join(errs...)
+}
+
+// notApplied returns the error of a pod that was not applied. That of a pod that is rejected names the pod.
+func notApplied(verb string, file *applied, err error) error {
+	if e, ok := errors.AsType[*api.Error](err); ok && len(e.Refusals) > 0 {
+		return fmt.Errorf("%s %s: %w", verb, file.request.File, err)
+	}
+	return fmt.Errorf("%s pod %q: %w", verb, file.pod, err)
 }
 
 // startAtRest starts a pod that was stopped before its file was applied and, as Compose does, a service that has completed. A pod that a

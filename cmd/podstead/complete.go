@@ -39,6 +39,12 @@ func (a *app) completePods(cmd *cobra.Command, args []string, prefix string) ([]
 	})
 }
 
+// completePodsOrFiles completes names of pods, and files where no pod matches.
+func (a *app) completePodsOrFiles(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	pods, _ := a.completePods(cmd, args, prefix)
+	return pods, cobra.ShellCompDirectiveDefault
+}
+
 // resourcePrefix returns the resource type before the name of a pod with its slash, such as pod/; empty: there is none.
 func resourcePrefix(arg string) string {
 	if resource, _, found := strings.Cut(arg, "/"); found && slices.Contains(podResources, resource) {

@@ -19,7 +19,7 @@ func TestCompletion(t *testing.T) {
 		"__complete restart w":                       "web\n" + names,
 		"__complete restart web -c a":                "app\n" + names,
 		"__complete get pod/w":                       "pod/web\n" + names,
-		"__complete logs pods w":                     "web\n" + names,
+		"__complete logs pods w":                     "web\n:0\n",
 		"__complete down w":                          "web\n:0\n",
 		"__complete down x":                          ":0\n",
 		"__complete cp w":                            "web:\n:2\n",

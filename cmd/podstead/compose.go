@@ -28,6 +28,9 @@ type projectFlags struct {
 	pods map[string]string
 	// claims are the projects of the persistent volumes whose names begin with that of their project.
 	claims map[string]string
+	// reads and triggers are the files of the projects, and those whose changes restart containers, see [compose.Result].
+	reads    []string
+	triggers []compose.Trigger
 }
 
 // of notes the pods of a project.
@@ -156,6 +159,9 @@ func (a *app) acceptParts(ctx context.Context, path string, text []byte, o spec.
 		return parts, problems, nil
 	}
 	r, err := a.convertProject(ctx, path, o.AllowLoss, a.project.profiles)
+	if r != nil {
+		a.project.reads, a.project.triggers = append(a.project.reads, r.Files...), append(a.project.triggers, r.Triggers...)
+	}
 	if err != nil || r.Manifest == nil {
 		return nil, problemsOr(r), err
 	}

@@ -194,10 +194,7 @@ func (a *app) downCommand() *cobra.Command {
 		Long: `A pod is deleted after those that wait for it. Without arguments, the pods of the Compose file in the current directory are
 deleted. Persistent volumes are kept, unless --volumes deletes those that the Compose files define. The reverse is
 podstead up -d FILE.`,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-			pods, _ := a.completePods(cmd, args, prefix)
-			return pods, cobra.ShellCompDirectiveDefault // files where no pod matches
-		},
+		ValidArgsFunction: a.completePodsOrFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var names []string
 			for _, arg := range args {

@@ -78,9 +78,11 @@ func (a *app) report(err error) int {
 	for _, problem := range problemsOf(err) {
 		a.problem(problem)
 	}
-	if e, ok := errors.AsType[*api.Error](err); ok && len(e.Refusals) > 1 {
-		for _, r := range e.Refusals {
-			fmt.Fprintln(a.err, plain.Text(r.Error()))
+	for _, e := range allOf[*api.Error](err) {
+		if len(e.Refusals) > 1 {
+			for _, r := range e.Refusals {
+				fmt.Fprintln(a.err, plain.Text(r.Error()))
+			}
 		}
 	}
 	for _, hint := range f.hints {
@@ -114,32 +116,52 @@ func (a *app) problem(p api.Problem) {
 }
 
 // problemsOf returns the problems of files that an error wraps.
-func problemsOf(err error) []api.Problem {
-	if e, ok := errors.AsType[*api.Error](err); ok {
-		return e.Problems
+func problemsOf(err error) (problems []api.Problem) {
+	for _, e := range allOf[*api.Error](err) {
+		problems = append(problems, e.Problems...)
 	}
-	list, _ := errors.AsType[spec.Problems](err)
-	problems := make([]api.Problem, len(list))
-	for i, p := range list {
-		problems[i] = api.Problem(p)
+	for _, list := range allOf[spec.Problems](err) {
+		for _, p := range list {
+			problems = append(problems, api.Problem(p))
+		}
 	}
 	return problems
+}
+
+// allOf returns the errors of a type that an error is or wraps: [errors.AsType] returns the first one only. Errors that one of them wraps
+// are not returned.
+func allOf[E error](err error) []E {
+	if e, is := err.(E); is { //nolint:errorlint // it walks the tree of errors itself
+		return []E{e}
+	}
+	switch wrapper := err.(type) { //nolint:errorlint // as above
+	case interface{ Unwrap() error }:
+		return allOf[E](wrapper.Unwrap())
+	case interface{ Unwrap() []error }:
+		var all []E
+		for _, one := range wrapper.Unwrap() {
+			all = append(all, allOf[E](one)...)
+		}
+		return all
+	}
+	return nil
 }
 
 // explain returns the exit code and the hints of an error.
 func explain(err error) *failure {
 	f := &failure{status: statusFailed, err: err}
-	if wrapped, ok := errors.AsType[*failure](err); ok {
-		f.status, f.hints = wrapped.status, wrapped.hints
+	for i, wrapped := range allOf[*failure](err) {
+		if i == 0 {
+			f.status = wrapped.status
+		}
+		f.addHints(wrapped.hints...)
 	}
 	if e, ok := errors.AsType[*bundle.Error](err); ok {
 		f.hints = append(f.hints, e.Hint)
 	}
-	if _, ok := errors.AsType[spec.Problems](err); ok {
-		f.err = nil // report prints the problems
-	}
-	if e, ok := errors.AsType[*api.Error](err); ok {
-		f.apply(e)
+	f.err = withoutProblems(err)
+	for i, e := range allOf[*api.Error](err) {
+		f.apply(e, i == 0)
 	}
 	if _, ok := errors.AsType[*wait.RemainsError](err); ok {
 		f.hints = append(f.hints,
@@ -165,22 +187,41 @@ func explain(err error) *failure {
 	return f
 }
 
-// apply sets the exit code and the hints of an error response.
-func (f *failure) apply(e *api.Error) {
-	switch e.Status {
-	case http.StatusNotFound:
-		if e.Reason != api.ReasonFileNotFound { // the pod and the container exist
-			f.status = statusNotFound
+// withoutProblems returns an error without those that are problems of files, which report prints; nil: there is no other.
+func withoutProblems(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var rest []error
+		for _, one := range joined.Unwrap() {
+			rest = append(rest, withoutProblems(one))
 		}
-	case http.StatusBadRequest:
+		return errors.Join(rest...)
+	}
+	if _, ok := errors.AsType[spec.Problems](err); ok {
+		return nil
+	}
+	return err
+}
+
+// apply adds the hints of an error response and, if it is the first one, sets the exit code.
+func (f *failure) apply(e *api.Error, first bool) {
+	switch {
+	case !first:
+	case e.Status == http.StatusNotFound && e.Reason != api.ReasonFileNotFound: // otherwise the pod and the container exist
+		f.status = statusNotFound
+	case e.Status == http.StatusBadRequest:
 		f.status = statusUsage
 	}
-	if e.Hint != "" {
-		f.hints = append(f.hints, e.Hint)
-	}
+	f.addHints(e.Hint)
 	for _, r := range e.Refusals {
-		if r.Hint != "" && !slices.Contains(f.hints, r.Hint) {
-			f.hints = append(f.hints, r.Hint)
+		f.addHints(r.Hint)
+	}
+}
+
+// addHints adds hints, each once.
+func (f *failure) addHints(hints ...string) {
+	for _, hint := range hints {
+		if hint != "" && !slices.Contains(f.hints, hint) {
+			f.hints = append(f.hints, hint)
 		}
 	}
 }

@@ -57,6 +57,17 @@ var composeHints = []composeHint{
 	{hint: "set ephemeral-storage in the pod file", before: "storage_opt: {size: 1G}"},
 	{hint: "set it in the command", before: `umask: "0077"`, after: `command: sh -c "umask 0077; exec PROGRAM"`},
 	{hint: "set hostUsers = false in the pod file", before: "userns_mode: auto"},
+	{
+		hint:   "mount the files with volumes",
+		before: "develop: {watch: [{action: sync, path: ./src, target: /src}]}",
+		after:  "volumes: [\"./src:/src\"], develop: {watch: [{action: sync, path: ./src, target: /src}]}",
+	},
+	{hint: "set imageArchives in the pod file", before: "develop: {watch: [{action: rebuild, path: ./src}]}"},
+	{
+		hint:   "use the action restart",
+		before: "develop: {watch: [{action: sync+exec, path: ./src, target: /src, exec: {command: make}}]}",
+		after:  "develop: {watch: [{action: restart, path: ./src}]}",
+	},
 	{hint: "set network_mode", before: "uts: host", after: "network_mode: host"},
 	{
 		hint:   "mount the volumes of the other service by name",

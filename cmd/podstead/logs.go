@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,12 +21,13 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
 	"github.com/podstead/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
 )
 
 // timestampFormat is the format of --timestamps, with a fixed number of digits as in the kubelet (RFC3339NanoFixed).
 const timestampFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
-// selectorTail is the default of --tail with --selector and without --grep, as in kubectl.
+// selectorTail is the default of --tail without names of pods and without --grep, as in kubectl for --selector.
 const selectorTail = 10
 
 // logsFlags are the flags of logs.
@@ -43,15 +47,17 @@ type logsFlags struct {
 func (a *app) logsCommand() *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{
-		Use:   "logs POD...",
+		Use:   "logs POD|FILE|DIR...",
 		Short: "Show logs of containers",
 		Long: `Show the logs of the current run of every container of the pods, or of the containers given with -c. If the logs of
 several containers are shown, each line is prefixed with the name of its container, and with the name of its pod if
-there are several pods. Without --follow, the logs are shown one pod and one container after the other.
+there are several pods. Instead of its name, a pod can be given by the file or the directory that defines it. Without
+--follow, the logs are shown one pod and one container after the other.
 
 With --follow, the logs of all containers are shown as they are written, over restarts of containers and of the
-daemon, until none of them runs again or the pods are deleted. --tail and --since apply to each container. With
---selector, the last 10 lines of each container are shown, as by kubectl, unless --tail or --grep is given.
+daemon, until none of them runs again or the pods are deleted. Without a pod, the logs of all pods are followed. --tail
+and --since apply to each container. With --selector or without a pod, the last 10 lines of each container are shown, as
+by kubectl, unless --tail or --grep is given.
 
 With --grep, only lines that contain a text are shown. The daemon searches them, after --tail and --since, up to 256 MiB of
 each container and 20 seconds; if it stops before the end, logs reports on stderr how to continue, and exits with 1.
@@ -74,9 +80,12 @@ Logs are rotated by size. If a reader is slower than the container, lines may be
   # Follow the logs of all pods with a label
   podstead logs -l app=shop -f
 
+  # Follow the logs of all pods
+  podstead logs -f
+
   # Show the logs of two pods in the last 10 minutes, with times
   podstead logs web db --since 10m --timestamps`,
-		ValidArgsFunction: a.completePods,
+		ValidArgsFunction: a.completePodsOrFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.logs(cmd, args, &f) },
 	}
 	cmd.Flags().StringSliceVarP(&f.containers, "container", "c", nil, "`names` of containers, comma-separated (default all)")
@@ -86,7 +95,7 @@ Logs are rotated by size. If a reader is slower than the container, lines may be
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until none of the containers runs again")
 	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run (lastState in the container status)")
 	cmd.Flags().IntVar(&f.tail, "tail", -1,
-		"`number` of lines to show from the end of the logs of each container (default all, 10 with --selector without --grep)")
+		"`number` of lines to show from the end of the logs of each container (default all, 10 without a name and --grep)")
 	cmd.Flags().Lookup("tail").DefValue = "0" // keeps "(default -1)" out of the help
 	cmd.Flags().StringVar(&f.grep, "grep", "", "show only lines that contain this `text`, in any case")
 	f.since.flags(cmd, "lines")
@@ -98,15 +107,17 @@ Logs are rotated by size. If a reader is slower than the container, lines may be
 }
 
 func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
+	if args, err := a.withoutFiles(cmd, &f.pods, args); err != nil {
+		return err
+	} else if err := f.pods.read(cmd, args); err != nil {
+		return err
+	}
+	if f.pods.all() && !f.follow {
+		return usage(cmd, "logs requires a pod, a file, --selector or --follow")
+	}
 	q, err := f.query(cmd)
 	if err != nil {
 		return err
-	}
-	if err := f.pods.read(cmd, args); err != nil {
-		return err
-	}
-	if f.pods.all() {
-		return usage(cmd, "logs requires a pod or --selector")
 	}
 	w, pods, missing, err := a.listSelected(cmd, &f.pods, (*client.Client).Pods)
 	if err != nil {
@@ -122,6 +133,34 @@ func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
 		a.note("%v", errNoPods)
 	}
 	return a.printLogs(cmd, w, pods, q, f)
+}
+
+// withoutFiles adds the pods of files and directories in the arguments to a selection. It returns the other arguments.
+func (a *app) withoutFiles(cmd *cobra.Command, s *selection, args []string) ([]string, error) {
+	var names []string
+	for _, arg := range args {
+		if namesFile(arg) {
+			s.files = append(s.files, arg)
+		} else {
+			names = append(names, arg)
+		}
+	}
+	if len(s.files) == 0 {
+		return args, nil
+	}
+	return names, a.addFiles(cmd, s)
+}
+
+// namesFile reports whether an argument is a file or a directory, and not the name of a pod: a directory is often called as a pod.
+func namesFile(arg string) bool {
+	switch {
+	case arg == "." || arg == ".." || arg == spec.Stdin || slices.Contains(podFileExtensions, filepath.Ext(arg)):
+		return true
+	case !strings.Contains(arg, "/") || resourcePrefix(arg) != "":
+		return false
+	}
+	_, err := os.Stat(arg)
+	return err == nil || filepath.IsAbs(arg) || arg[0] == '.'
 }
 
 // query returns the query of the flags.
@@ -145,7 +184,7 @@ func (f *logsFlags) query(cmd *cobra.Command) (client.OutputQuery, error) {
 	if f.previous {
 		q.Runs = api.PreviousRun
 	}
-	if f.pods.labels != "" && !set("tail") && f.grep == "" {
+	if len(f.pods.names) == 0 && !set("tail") && f.grep == "" {
 		f.tail = selectorTail
 	}
 	if f.tail >= 0 {
@@ -154,9 +193,15 @@ func (f *logsFlags) query(cmd *cobra.Command) (client.OutputQuery, error) {
 	return q, nil
 }
 
-// hintContainer adds a hint to the error of a pod that does not exist, if it is the name of a container, as in podstead logs POD CONTAINER.
+// hintContainer adds a hint to the error of a pod that does not exist, if it is the name of a container, as in podstead logs POD CONTAINER,
+// or that of a directory.
 func (f *logsFlags) hintContainer(err error, pods []api.Pod) error {
 	e, ok := errors.AsType[*failure](err)
+	for _, name := range f.pods.names {
+		if ok && strings.Contains(e.Error(), strconv.Quote(name)) && isDirectory(name) {
+			e.hints = append(e.hints, fmt.Sprintf("use %s/ for the pods of the directory", name))
+		}
+	}
 	if ok && len(f.pods.names) == 2 && len(pods) == 1 && pods[0].Metadata.Name == f.pods.names[0] &&
 		slices.Contains(containersOf(&pods[0]), f.pods.names[1]) {
 		e.hints = append(e.hints, fmt.Sprintf("select a container with podstead logs %s -c %s", f.pods.names[0], f.pods.names[1]))

@@ -135,7 +135,7 @@ func TestLogsErrors(t *testing.T) {
 		want string
 	}{
 		"logs": {
-			statusUsage, "podstead: logs requires a pod or --selector\nhint: run podstead logs --help for usage\n",
+			statusUsage, "podstead: logs requires a pod, a file, --selector or --follow\nhint: run podstead logs --help for usage\n",
 		},
 		"logs -l a=b=c":                      {statusUsage, `--selector "a=b=c": `},
 		"logs deploy/web":                    {statusUsage, `resource type "deploy" is not supported`},

@@ -262,7 +262,8 @@ func (a *app) readFiles(
 // applied is a pod that is applied.
 type applied struct {
 	pod     string
-	project string // of its Compose file; empty: it has none
+	project string   // of its Compose file; empty: it has none
+	reads   []string // see [spec.Pod.ReadFiles]
 	request api.ApplyRequest
 }
 
@@ -291,7 +292,7 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, po
 				return nil, err
 			}
 			request := api.ApplyRequest{File: absolute, Text: string(file.Text)}
-			list = append(list, applied{file.Pod.Name, projectOf(path, file.Pod), request})
+			list = append(list, applied{file.Pod.Name, projectOf(path, file.Pod), file.Pod.ReadFiles(), request})
 			pods, names = append(pods, readPod{path, file.Pod}), append(names, file.Pod.Name)
 		}
 		return names, err

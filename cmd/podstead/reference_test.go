@@ -25,9 +25,9 @@ Generated from the help of the commands by ` + "`go test ./cmd/podstead -run Tes
 | 5 | timed out |
 | 6 | podstead plan --exit-code: apply would change something |
 
-Flags that show an environment variable can also be set by that variable, or by a key of ` + "`/etc/podstead/podstead.toml`" +
-	`. The flag takes
-precedence over the variable, and the variable over the file. ` + "`podstead daemon`" + ` has a flag and a variable for each of the
+Flags that show an environment variable can also be set by that variable, or by a key of ` + "`podstead.toml`" + ` in
+` + "`/etc/podstead`" + ` or, for the daemon of a user, in ` + "`~/.config/podstead`" + `. The flag takes precedence over the variable,
+and the variable over the file. ` + "`podstead daemon`" + ` has a flag and a variable for each of the
 [other keys](configuration.md#keys).
 
 All commands use the [API](api.md) of the daemon. [Access](api.md#access) describes who may use which command.

@@ -39,6 +39,7 @@ type runFlags struct {
 	detach  bool
 	files   []string
 	wait    bool // with detach
+	watch   bool // only up
 	up      bool // the command is up
 	spec    spec.Options
 
@@ -151,8 +152,15 @@ services that have completed are started. The command returns when all container
 the services that they wait for, and with --wait when the pods are ready. It fails if a container cannot be started. The
 daemon retries the start. A pod with a changed definition must be ready. Delete the pods with podstead down.
 
-Exit codes: 0 all pods succeeded, with --detach all have started, 1 a pod failed or could not be started or deleted, 2 a
-file is invalid, 4 the daemon is unavailable, 5 timeout.`
+With --watch, a change of a file takes effect when it is saved, as with podstead apply: of pod files and Compose files, of
+those that they include, of env files, secrets, configs, encrypted credentials and image archives. Each change is printed
+with what it restarts. If a file is invalid, the pods keep running as they are. With develop.watch of a Compose file, files
+that are mounted restart their container. Ctrl-C stops and deletes the pods that this command has created; those that ran
+before keep running. Pods whose definition was removed from the files are deleted only then. If this command is killed,
+its pods keep running, also after a reboot: delete them with podstead down.
+
+Exit codes: 0 all pods succeeded, with --detach all have started, with --watch after Ctrl-C, 1 a pod failed or could not be
+started or deleted, 2 a file is invalid, 4 the daemon is unavailable, 5 timeout.`
 
 // noServices returns an error if an argument is no file and may be the name of a service of the Compose file in the current directory.
 func noServices(args []string) error {
@@ -189,6 +197,7 @@ func (a *app) upCommand() *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background")
 	cmd.Flags().BoolVar(&f.wait, "wait", false, "with --detach, wait until the pods are ready, as podstead apply --wait")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "follow changes of the files until Ctrl-C")
 	a.podFlags(cmd, &f)
 	return cmd
 }
@@ -199,6 +208,9 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	}
 	if f.wait && !f.detach {
 		return usage(cmd, "--wait requires --detach: without it, podstead %s waits until the pods terminate", commandName(cmd))
+	}
+	if f.watch {
+		return a.watchFiles(cmd, append(args, f.files...), f)
 	}
 	if args = append(args, f.files...); len(args) == 0 {
 		files, err := defaultProject(cmd)

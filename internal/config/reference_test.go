@@ -88,7 +88,8 @@ func configurationPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("# Configuration\n\n```console\n$ podstead daemon --config podstead.toml\n```\n\n" +
 		"The daemon and all commands read the file of `--config` or `PODSTEAD_CONFIG`. The default is `podstead.toml` in the directory\n" +
-		"of `--config-dir` or `PODSTEAD_CONFIG_DIR`, which is `" + DefaultPath + "` without them. It need not exist. An example:\n\n" +
+		"of `--config-dir` or `PODSTEAD_CONFIG_DIR`: without them `" + DefaultPath + "` or, for the daemon of a user,\n" +
+		"`~/.config/podstead/podstead.toml`. It need not exist. An example:\n\n" +
 		"```toml\n" + exampleFile + "```\n\n" +
 		"Every key has a flag and an environment variable. A flag overrides the variable, and the variable overrides the file:\n\n" +
 		"```console\n$ podstead daemon --engine-runtime crun\n$ PODSTEAD_ENGINE_RUNTIME=crun podstead daemon\n```\n\n" +

@@ -81,6 +81,9 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	}
 	if plan.Outcome != api.PodUnchanged && !q.DryRun {
 		s.awaitTaken(r.Context(), &before, plan.Pod, pod.Hash)
+		if err := s.rejected(plan.Pod, pod.Hash); err != nil {
+			return nil, err
+		}
 	}
 	unit := ""
 	if pod.Systemd != nil {
@@ -120,6 +123,24 @@ func (s *Server) awaitTaken(ctx context.Context, before *supervisor.Snapshot, po
 			return
 		}
 	}
+}
+
+// rejected returns the error of a pod whose file was written, but whose definition with this hash the host rejects. The file is kept: the
+// host, its policy or other pods may change.
+func (s *Server) rejected(pod, hash string) error {
+	for _, f := range s.o.Files.Files() {
+		refused, is := errors.AsType[*supervisor.RefusedError](f.Refused)
+		if !is || f.Pod != pod || f.SpecHash != hash || f.Reason != api.ReasonRejected {
+			continue
+		}
+		e := rejection(refused)
+		e.Hint = "correct the file and apply it again, or remove it from the pods directory with podstead delete " + pod
+		if _, exists := s.o.Supervisor.Pod(pod); exists {
+			e.Hint = "correct the file and apply it again: the pod keeps its definition"
+		}
+		return e
+	}
+	return nil
 }
 
 func (s *Server) prune(r *http.Request) (any, error) {

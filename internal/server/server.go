@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -315,6 +316,11 @@ func asError(err error) *api.Error {
 	invalid, isInvalid := errors.AsType[spec.Problems](err)
 	switch {
 	case ok:
+		if _, several := err.(interface{ Unwrap() []error }); several {
+			joined := *e
+			joined.Message = strings.ReplaceAll(err.Error(), "\n", "; ")
+			return &joined
+		}
 		return e
 	case isInvalid:
 		return &api.Error{Status: http.StatusBadRequest, Message: "the pod file is invalid", Problems: problems(invalid)}

@@ -198,6 +198,20 @@ func (t *Text) printErr(line string) {
 	t.draw()
 }
 
+// ErrWriter returns a writer to Err of lines that others print, in the order of those of the printer.
+func (t *Text) ErrWriter() io.Writer { return errWriter{t} }
+
+type errWriter struct{ t *Text }
+
+// Write implements [io.Writer].
+func (w errWriter) Write(p []byte) (int, error) {
+	w.t.mu.Lock()
+	defer w.t.mu.Unlock()
+	w.t.erase()
+	defer w.t.draw()
+	return w.t.Err.Write(p)
+}
+
 // JSON prints a run as JSON: one object per line to Out, with the type "output", "event" or "pod", and messages of the command to Err. It
 // is safe for concurrent use.
 type JSON struct {

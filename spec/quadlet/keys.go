@@ -147,7 +147,7 @@ func containerRows() []row {
 		{key: "Ulimit", verdict: taken, text: "ulimits", take: takeUlimit},
 		{
 			key: "Unmask", verdict: lost, text: "paths are not unmasked one by one",
-			hint: "set procMount and hostUsers = false in the pod file",
+			hint: "set procMount and hostUsers = false in the pod file, and run the pod as root",
 		},
 		{key: "User", verdict: taken, text: "securityContext.runAsUser, securityContext.runAsGroup", take: takeUser},
 		{key: "WorkingDir", verdict: taken, text: "workingDir", take: takeWorkingDir},

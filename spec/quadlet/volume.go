@@ -375,7 +375,8 @@ func takeSecret(c *converter, x *scope, list []entry) {
 			continue
 		}
 		c.ignoreOnce(e, "the value of the secret "+strconv.Quote(clip(key))+" is not copied from Podman",
-			fmt.Sprintf("write it to the file /etc/podstead/secrets/%s/%s with the mode 0600", name, clip(key)))
+			fmt.Sprintf("write it to the file secrets/%s/%s in /etc/podstead or, without root, in ~/.config/podstead, with the mode 0600",
+				name, clip(key)))
 		if kind == "env" {
 			if target == "" {
 				target = key

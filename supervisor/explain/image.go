@@ -23,14 +23,18 @@ func (b *builder) creating(c *api.ExplainedContainer) *api.Cause {
 // fetching is the progress of a pull or an import.
 func fetching(c *api.Cause, subject string) string {
 	text := fmt.Sprintf("%s is pulling image %q", subject, c.Image)
+	progress := api.Progress{}
+	if c.Progress != nil {
+		progress = *c.Progress
+	}
 	switch {
-	case c.Progress.Unpacking:
+	case progress.Unpacking:
 		text = fmt.Sprintf("%s is unpacking image %q", subject, c.Image)
 	case c.Kind == api.CauseImageImporting:
-		text = fmt.Sprintf("%s is importing image archive %q", subject, c.Progress.Archive)
+		text = fmt.Sprintf("%s is importing image archive %q", subject, progress.Archive)
 	}
-	if c.Progress.Total > 0 {
-		text += fmt.Sprintf(" (%s of %s)", Size(c.Progress.Done), Size(c.Progress.Total))
+	if progress.Total > 0 {
+		text += fmt.Sprintf(" (%s of %s)", Size(progress.Done), Size(progress.Total))
 	}
 	return text
 }

@@ -23,6 +23,9 @@ func same(c, other *api.Cause) bool {
 		}
 		return c.Exit.Code
 	}
+	if c == nil || other == nil {
+		return c == other
+	}
 	return kind(c) == kind(other) && code(c) == code(other) && c.By == other.By && c.ByContainer == other.ByContainer
 }
 
@@ -43,7 +46,7 @@ func severity(c *api.Cause) int {
 
 // took is how long the run took that a cause ended, as [after] says it; empty: it ended none, or that is not known.
 func took(c *api.Cause) string {
-	if c.Exit == nil {
+	if c == nil {
 		return ""
 	}
 	return after(c.Exit)
@@ -194,7 +197,7 @@ func (w *writer) restarts(c *api.ExplainedContainer, lost int) string {
 	others := 0
 	for i := range c.RestartCauses {
 		r := &c.RestartCauses[i]
-		if i >= maxRestartCauses {
+		if i >= maxRestartCauses || r.Cause == nil {
 			others += r.Count
 			continue
 		}

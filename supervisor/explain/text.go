@@ -73,6 +73,9 @@ func (w *writer) pod() string {
 	case api.PodStateStopped:
 		return " was stopped" + requestedBy(e.StopBy) + "."
 	case api.PodStateRejected:
+		if c == nil {
+			return " was rejected."
+		}
 		return " was rejected: " + sentence(c.Message)
 	case api.PodStateDeleted:
 		if c != nil {
@@ -138,7 +141,7 @@ func (w *writer) notReady() string {
 		return " is " + sentence(w.clause(c, who))
 	case container == nil && !failures[c.Kind], c.Kind == api.CauseContainersCompleted:
 		return " is not ready: " + sentence(w.clause(c, who))
-	case exits[c.Kind] && container.State == api.ContainerFailed:
+	case exits[c.Kind] && container != nil && container.State == api.ContainerFailed:
 		return " is not ready: " + sentence(w.clause(c, who)+" and is not restarted")
 	case exits[c.Kind]:
 		return w.affected(c) + w.restarted(c, true) + w.next(container)
@@ -160,7 +163,7 @@ func (w *writer) notReady() string {
 func (w *writer) next(c *api.ExplainedContainer) string {
 	next, what := w.e.Next, "attempt"
 	if c != nil {
-		if exits[c.Cause.Kind] || c.Cause.Kind == api.CauseStartFailed {
+		if c.Cause != nil && (exits[c.Cause.Kind] || c.Cause.Kind == api.CauseStartFailed) {
 			what = "restart"
 		}
 		if c.State == api.ContainerStopping {
@@ -280,7 +283,11 @@ func (w *writer) clause(c *api.Cause, subject string) string {
 		}
 		return text + fmt.Sprintf("the image is for %s, the host is %s", c.ImageArchitecture, c.HostArchitecture)
 	case api.CauseExitUnknown:
-		return fmt.Sprintf("%s disappeared and its exit code is unknown (%s)", subject, c.Exit.Reason)
+		text := subject + " disappeared and its exit code is unknown"
+		if c.Exit != nil {
+			text += fmt.Sprintf(" (%s)", c.Exit.Reason)
+		}
+		return text
 	case api.CauseKilled:
 		if c.Grace == "" {
 			return subject + " was killed (SIGKILL) without a grace period"
@@ -366,7 +373,7 @@ var progressOf = map[api.ContainerRole]string{
 }
 
 func (w *writer) oomKilled(c *api.Cause, subject string) string {
-	if c.Exit.Code == 0 {
+	if c.Exit != nil && c.Exit.Code == 0 {
 		return subject + " exited with code 0" + after(c.Exit) + " and one of its processes was OOM-killed"
 	}
 	text := subject + " was OOM-killed"

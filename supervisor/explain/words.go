@@ -58,6 +58,9 @@ func meaning(x *api.ContainerExit) string {
 
 // after is how long a run took; empty if that is not known or not positive: the wall clock may have been set.
 func after(x *api.ContainerExit) string {
+	if x == nil {
+		return ""
+	}
 	if took := x.FinishedAt.Sub(x.StartedAt); !x.StartedAt.IsZero() && took >= 0 {
 		return " after " + span(took, 100*time.Millisecond)
 	}

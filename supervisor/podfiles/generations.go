@@ -88,6 +88,9 @@ func (g *generations) load(ctx context.Context, now lifecycle.Instant) error {
 			r.ReadyAt = lifecycle.Instant{} // an update starts again with the host
 			g.unsaved[name] = true
 		}
+		if h.forgetCredentials() {
+			g.unsaved[name] = true
+		}
 		known[name] = true
 		g.images.keep(name, h.Images())
 	}
@@ -227,9 +230,8 @@ func readConfig(values Values, p *spec.Pod) (PinnedConfig, error) {
 		}
 	}
 	for name := range p.SecretNames() {
-		if !slices.ContainsFunc(p.Secrets, func(s spec.Secret) bool {
-			return s.Name == name && (s.Credential == "" || s.CredentialFile != "") // the state never has what is encrypted on the disk
-		}) {
+		// The state never has the value of a credential, which can be encrypted on the disk: a rollback uses the present one.
+		if !slices.ContainsFunc(p.Secrets, func(s spec.Secret) bool { return s.Name == name }) {
 			read(c.Secrets, name, values.Secret)
 		}
 	}

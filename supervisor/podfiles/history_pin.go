@@ -35,12 +35,7 @@ func (d *Definition) Pin(present PinnedConfig) *Definition {
 		for key, value := range values {
 			s.Data[key] = spec.Sensitive(value)
 		}
-		i := slices.IndexFunc(pod.Secrets, func(s spec.Secret) bool { return s.Name == name })
-		if i < 0 {
-			pod.Secrets = append(pod.Secrets, s)
-		} else {
-			pod.Secrets[i] = s // a credential
-		}
+		pod.Secrets = append(pod.Secrets, s)
 	}
 	pod.InitContainers, pod.Containers = d.present(pod.InitContainers), d.present(pod.Containers)
 	pinned := *d
@@ -67,4 +62,21 @@ func isText(values map[string][]byte) bool {
 		}
 	}
 	return true
+}
+
+// forgetCredentials removes values of credentials, which earlier versions kept. It reports whether there were some.
+func (h *History) forgetCredentials() (found bool) {
+	for i := range h.Generations {
+		d := h.Generations[i].Definition
+		if d == nil || d.Pod == nil {
+			continue
+		}
+		for _, s := range d.Pod.Secrets {
+			if _, kept := d.Config.Secrets[s.Name]; kept {
+				delete(d.Config.Secrets, s.Name)
+				found = true
+			}
+		}
+	}
+	return found
 }

@@ -3,8 +3,10 @@ package podfiles
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -129,7 +131,7 @@ func TestPin(t *testing.T) {
 			ConfigMaps: map[string]map[string][]byte{
 				"same": values("1"), "differs": values("old"), "gone": values("old"), "binary": values("\xff"),
 			},
-			Secrets: map[string]map[string][]byte{"cred": values("old"), "secret": values("old")},
+			Secrets: map[string]map[string][]byte{"secret": values("old")},
 		},
 	}
 	got := d.Pin(PinnedConfig{ConfigMaps: map[string]map[string][]byte{"same": values("1"), "differs": values("new")}}).Pod
@@ -139,7 +141,7 @@ func TestPin(t *testing.T) {
 		got.ConfigMaps); diff != "" {
 		t.Errorf("config maps (-want +got):\n%s", diff)
 	}
-	if len(got.Secrets) != 2 || got.Secrets[0].Credential != "" || got.Secrets[0].Data["key"] != "old" ||
+	if len(got.Secrets) != 2 || got.Secrets[0].Credential != "c" || got.Secrets[0].Data != nil ||
 		got.Secrets[1].Data["key"] != "old" {
 		t.Errorf("secrets: %+v", got.Secrets)
 	}
@@ -150,6 +152,41 @@ func TestPin(t *testing.T) {
 	}
 	if d.Pod.Containers[0].ImagePullPolicy != spec.PullAlways || len(d.Pod.ConfigMaps) > 0 || d.Pod.Secrets[0].Credential == "" {
 		t.Error("the definition was changed")
+	}
+}
+
+// credentials are values of the host with a credential.
+type credentials struct{ asked []string }
+
+func (c *credentials) ConfigMap(*spec.Pod, string) (map[string][]byte, error) {
+	return nil, fs.ErrNotExist
+}
+
+func (c *credentials) Secret(_ *spec.Pod, name string) (map[string][]byte, error) {
+	c.asked = append(c.asked, name)
+	return map[string][]byte{"key": []byte("plain")}, nil
+}
+
+// TestCredentialsAreNotKept: neither a new generation nor the file of an earlier version has the value of a credential.
+func TestCredentialsAreNotKept(t *testing.T) {
+	pod := &spec.Pod{Name: "web", Secrets: []spec.Secret{{Name: "cred", Credential: "c"}, {Name: "sealed", CredentialFile: "/c.cred"}}}
+	for _, name := range []string{"cred", "sealed", "host"} {
+		pod.Volumes = append(pod.Volumes, spec.Volume{Name: name, Secret: &spec.SecretVolume{SecretName: name}})
+	}
+	values := &credentials{}
+	c, err := readConfig(values, pod)
+	if err != nil || len(c.Secrets) != 1 || c.Secrets["host"] == nil || !slices.Equal(values.asked, []string{"host"}) {
+		t.Errorf("kept %v, asked for %v, error %v", c.Secrets, values.asked, err)
+	}
+	h := &History{Pod: "web"}
+	h.Begin(Generation{Digest: "1", Definition: &Definition{Pod: pod, Config: PinnedConfig{
+		Secrets: map[string]map[string][]byte{"cred": {"c": []byte("plain")}, "host": {"key": []byte("kept")}},
+	}}})
+	if !h.forgetCredentials() || h.forgetCredentials() {
+		t.Error("the value of an earlier version was not removed once")
+	}
+	if kept := h.Newest().Definition.Config.Secrets; len(kept) != 1 || kept["host"] == nil {
+		t.Errorf("kept %v", kept)
 	}
 }
 

@@ -213,6 +213,7 @@ volumes: {data: {}, kept: {external: true}, named: {name: other-data}, same: {na
 	want := &Result{
 		Project: "shop", Pods: []string{"db", "queue", "web"}, Claims: []string{"other-data", "shop-data", "shop-same"},
 		Named: []string{"other-data"}, Manifest: r.Manifest,
+		Files: []string{filepath.Join(dir, ".env"), filepath.Join(dir, "compose.yaml")},
 	}
 	if diff := cmp.Diff(want, r); diff != "" {
 		t.Error(diff)

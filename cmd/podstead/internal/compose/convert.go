@@ -26,6 +26,11 @@ type Result struct {
 	Claims []string
 	// Named are those of Claims that the files name. Others have names that begin with that of the project.
 	Named []string
+	// Files are the absolute paths of the files that the project is read from, whether or not they exist. Of an invalid project, some can
+	// be missing.
+	Files []string
+	// Triggers are those of develop.watch, if no problem is an error.
+	Triggers []Trigger
 	// Manifest is a v1 List of the pods in JSON; nil if one of the problems is an error.
 	Manifest []byte
 	// Problems are sorted as they were found.
@@ -37,8 +42,10 @@ type converter struct {
 	q        *Request
 	p        *types.Project
 	disabled types.Services // of profiles that are not selected
-	sources  []source
-	problems spec.Problems
+	// environment has the variables for interpolation; nil: they could not be read.
+	environment types.Mapping
+	sources     []source
+	problems    spec.Problems
 	// leaders has the service in whose pod a service is.
 	leaders map[string]string
 	// pods are those of the leaders.
@@ -72,10 +79,10 @@ func Convert(ctx context.Context, q *Request) *Result {
 	p, err := c.load(ctx)
 	if err != nil {
 		c.fail(err)
-		return &Result{Problems: c.problems}
+		return &Result{Problems: c.problems, Files: c.readFiles()}
 	}
 	c.p = p
-	r := &Result{Project: p.Name}
+	r := &Result{Project: p.Name, Files: c.readFiles()}
 	c.keys()
 	c.networks()
 	pods := c.allPods()
@@ -86,6 +93,7 @@ func Convert(ctx context.Context, q *Request) *Result {
 	for _, w := range pods {
 		r.Pods = append(r.Pods, w.names()...)
 	}
+	r.Triggers = c.triggers(pods)
 	if r.Problems = c.problems; len(r.Problems.Errors()) > 0 {
 		return r
 	}

@@ -136,7 +136,22 @@ var Keys = []Key{
 	{Path: "services.deploy.restart_policy.window", Verdict: Dropped, Note: backoffNote},
 	{Path: "services.deploy.rollback_config", Verdict: Dropped, Note: noSwarm, Whole: true},
 	{Path: "services.deploy.update_config", Verdict: Dropped, Note: noSwarm, Whole: true},
-	{Path: "services.develop", Verdict: Dropped, Note: "files are not watched", Whole: true},
+	{Path: "services.develop", Verdict: Taken, Note: "by `podstead up --watch`; others ignore it"},
+	{Path: "services.develop.watch", Verdict: Taken, Note: "see the keys below it"},
+	{
+		Path: "services.develop.watch.action", Verdict: Taken,
+		Note: "`restart`, and `sync+restart` and `sync` of files that are mounted at the target; others are ignored: " +
+			"files are not copied, images not built, and commands not run in containers",
+	},
+	{
+		Path: "services.develop.watch.exec", Verdict: Dropped, Note: "commands are not run in containers when files change",
+		Hint: "use the action restart", Whole: true,
+	},
+	{Path: "services.develop.watch.ignore", Verdict: Taken, Note: "patterns as in `.dockerignore`, which is not read"},
+	{Path: "services.develop.watch.include", Verdict: Taken, Note: "patterns as in `.dockerignore`"},
+	{Path: "services.develop.watch.initial_sync", Verdict: Taken, Note: "no effect, the files are mounted"},
+	{Path: "services.develop.watch.path", Verdict: Taken, Note: "a file or a directory"},
+	{Path: "services.develop.watch.target", Verdict: Taken, Note: "where the files are mounted"},
 	{Path: "services.device_cgroup_rules", Verdict: Lost, Note: noDevices},
 	{Path: "services.devices", Verdict: Taken, Note: "`devices`, with a target below `/dev`"},
 	{Path: "services.devices.permissions", Verdict: Taken, Note: "`permissions`"},
@@ -283,7 +298,8 @@ var Keys = []Key{
 	{Path: "services.user", Verdict: Taken, Note: "`securityContext.runAsUser` and `runAsGroup`; other names than `root` are lost"},
 	{
 		Path: "services.userns_mode", Verdict: Lost, Note: "user namespaces of other kinds are not supported",
-		Hint: "set hostUsers = false in the pod file", Default: []string{"host"},
+		Hint:    "set hostUsers = false in the pod file; without root, pods are in the user namespace of their user",
+		Default: []string{"host"},
 	},
 	{Path: "services.uts", Verdict: Lost, Note: "a pod has a host name of its own", Hint: "set network_mode: host"},
 	{Path: "services.volume_driver", Verdict: Lost, Note: "volumes are directories of this host", Default: []string{"local"}},

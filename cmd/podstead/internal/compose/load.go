@@ -111,6 +111,7 @@ func (c *converter) load(ctx context.Context) (*types.Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.environment = o.Environment
 	p, err := o.LoadProject(ctx)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ type Daemon interface {
 
 // Printer prints a run. It must be safe for concurrent use.
 type Printer interface {
-	// Pods is called once, before Line and Event.
+	// Pods is called before Line and Event, and by an [Attendance] again when there are other pods or containers.
 	Pods(pods []api.Pod)
 	Line(pod string, l api.Line)
 	Event(e api.Event)
@@ -445,12 +445,21 @@ func (r *run) pullFailed(at *podEvents, e *api.Event) {
 	r.Printer.Hint(hint + "; Ctrl-C stops the pod")
 }
 
-// printOutput prints the output of the containers until the pod is at rest. After the connection to the daemon is lost, it continues
-// with the next line.
+// printOutput prints the output of the containers until the pod is at rest.
 func (r *run) printOutput(ctx context.Context, m api.Metadata) error {
-	q := client.OutputQuery{UID: m.UID, Follow: true, From: api.Positions{}, Skipped: func(container string, s api.Skipped) {
+	return r.printLines(ctx, m, r.output(m))
+}
+
+// output returns the query of the output of a pod from its beginning.
+func (r *run) output(m api.Metadata) client.OutputQuery {
+	return client.OutputQuery{UID: m.UID, Follow: true, From: api.Positions{}, Skipped: func(container string, s api.Skipped) {
 		r.Printer.Notice(SkippedNotice(m.Name, container, s))
 	}}
+}
+
+// printLines prints what a query selects until the pod is at rest. After the connection to the daemon is lost, it continues with the next
+// line, and so does another call with the query.
+func (r *run) printLines(ctx context.Context, m api.Metadata, q client.OutputQuery) error {
 	err := r.retry(ctx, func() error {
 		for l, err := range r.Daemon.Output(ctx, m.Name, q) {
 			if err != nil {
