@@ -75,6 +75,7 @@ const (
 	EventContainerSucceeded       EventKind = "ContainerSucceeded"
 	EventContainerFailed          EventKind = "ContainerFailed"
 	EventContainerBackOff         EventKind = "ContainerBackOff"
+	EventMaxRestartsReached       EventKind = "MaxRestartsReached"
 	EventContainerStopping        EventKind = "ContainerStopping"
 	EventContainerSandboxChanged  EventKind = "ContainerSandboxChanged"
 	EventContainerLivenessFailed  EventKind = "ContainerLivenessFailed"

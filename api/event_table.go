@@ -103,6 +103,10 @@ func lifeEvents() []EventEntry {
 		{EventContainerSucceeded, "Exited", normal, "Container exited with code 0", []string{"message"}, true},
 		{EventContainerFailed, "Exited", warning, "Container exited with code {code} ({reason})", []string{"message"}, true},
 		{EventContainerBackOff, "BackOff", warning, "Back-off restarting failed container {container} in pod {pod} for {delay}", nil, true},
+		{
+			EventMaxRestartsReached, "MaxRestartsReached", warning,
+			"Container {container} reached its maximum of {limit} restarts, not restarting it", nil, true,
+		},
 		{EventContainerStopping, "Killing", normal, "Stopping container {container}", []string{"grace", "why"}, true},
 		{
 			EventContainerSandboxChanged, "Killing", normal, "Stopping container {container}, its pod sandbox changed",
@@ -377,6 +381,7 @@ var messageIDs = map[string]string{
 	"MonitorReplaced":                 "ad500a8c0835953dfd90643c93e398c8",
 	"MonitorResponding":               "f9d14bdee8434c1583fa5272794df541",
 	"MonitorRestarted":                "dec2c088bee642af878155f6d7c3c8da",
+	"MaxRestartsReached":              "41f0c7d2b8a94e63a5d70e9c3b1264fa",
 	"MonitorUnavailable":              "d84b54af54e8462e81d90471806ec139",
 	"MonitorUnresponsive":             "cd90850dd3d54077bc5da624a148fde9",
 	"NodeShutdown":                    "4db0f14cfa3e4e089621bca06cb93d70",

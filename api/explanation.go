@@ -75,7 +75,8 @@ type ExplainedContainer struct {
 	StageSince  time.Time      `json:"stageSince,omitzero"`
 	Restarts    int            `json:"restarts"` // over the life of the pod
 	WillRestart bool           `json:"willRestart"`
-	Next        time.Time      `json:"next,omitzero"` // the next restart or attempt; missing: none, in progress or not known
+	MaxRestarts int            `json:"maxRestarts,omitempty"` // of the definition, if that is why the container is not restarted
+	Next        time.Time      `json:"next,omitzero"`         // the next restart or attempt; missing: none, in progress or not known
 	LastExit    *ContainerExit `json:"lastExit,omitempty"`
 	Evidence    *Evidence      `json:"evidence,omitempty"` // of the last exit, if that was a failure
 	Runs        []ExplainedRun `json:"runs,omitempty"`     // the newest, oldest first

@@ -80,6 +80,31 @@ func TestFieldsNames(t *testing.T) {
 	}
 }
 
+// TestFieldsHostname tests the fields that choose the host name in the pod, and the failure of one that is too long.
+//
+// fields: hostnameOverride, setHostnameAsFQDN
+func TestFieldsHostname(t *testing.T) {
+	m := newTestHost(t)
+	const full = "edge.shop.default.svc.cluster.local"
+	p := newPod(m, m.parse("setHostnameAsFQDN = true\n"+namesFile))
+	wantLines(t, p.run("names"), full, full, full, full+" edge", "10.1.2.3\tdb\tdb.local", "fd00::5\tsix")
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Fatal(err)
+	}
+	p = newPod(m, m.parse("hostnameOverride = \"mail.example.org\"\n"+namesFile))
+	wantLines(t, p.run("names"), "mail.example.org", "mail.example.org", "mail.example.org", "mail.example.org "+full,
+		"10.1.2.3\tdb\tdb.local", "fd00::5\tsix")
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Fatal(err)
+	}
+	long := m.parse("setHostnameAsFQDN = true\n" + namesFile)
+	long.Subdomain = strings.Repeat("s", 40)
+	_, err := m.StartSandbox(m.ctx(), uid, long, lifecycle.StartSandbox{Sandbox: 1})
+	if err == nil || !strings.Contains(err.Error(), "is too long (64 characters is the max, 71 characters requested)") {
+		t.Errorf("start of a sandbox whose full name is too long: %v", err)
+	}
+}
+
 const processFile = `
 os.name = "linux"
 

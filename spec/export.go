@@ -179,6 +179,9 @@ var ownFields = map[reflect.Type]map[string]ownField{
 		"init": {
 			"containers of a cluster have no init process", "set shareProcessNamespace, or run an init program of the image", false,
 		},
+		"maxRestarts": {
+			"containers of a cluster are restarted without a maximum", "write a Job with backoffLimit, if the program completes", false,
+		},
 		"restartBackoff": {"all containers of a node have the same back-off", "", false},
 		"ulimits": {
 			"the container runtime of a node sets the limits of processes",

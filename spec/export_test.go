@@ -59,7 +59,7 @@ func withoutLosses(p *Pod) *Pod {
 	for _, list := range []*[]Container{&c.InitContainers, &c.Containers} {
 		*list = slices.Clone(*list)
 		for i := range *list {
-			(*list)[i].RestartBackoff, (*list)[i].Devices = nil, nil
+			(*list)[i].RestartBackoff, (*list)[i].Devices, (*list)[i].MaxRestarts = nil, nil, nil
 		}
 	}
 	return &c

@@ -35,6 +35,7 @@ func (i *Interactive) set(root *node) {
 		c.replace("tty", kindBool, i.TTY)
 		c.replace("restartPolicy", kindString, string(RestartNever))
 		c.remove("restartPolicyRules")
+		c.remove("maxRestarts")
 	}
 	if root.child("restartPolicy") == nil || i.Name != "" {
 		root.replace("restartPolicy", kindString, string(RestartNever))
@@ -52,10 +53,12 @@ func (i *Interactive) is(c *node) bool {
 // serviceFields are the fields of a pod, and containerServiceFields those of a container, that a single command does not have.
 var (
 	serviceFields = []string{
-		"activeDeadlineSeconds", "backoffLimit", "hostname", "initContainers", "onUnhealthy", "readinessGates", "restartBackoff",
-		"schedule", "subdomain", "systemd", "unhealthyAfterSeconds", "update", "waitFor",
+		"activeDeadlineSeconds", "backoffLimit", "hostname", "hostnameOverride", "initContainers", "onUnhealthy", "readinessGates",
+		"restartBackoff", "schedule", "setHostnameAsFQDN", "subdomain", "systemd", "unhealthyAfterSeconds", "update", "waitFor",
 	}
-	containerServiceFields = []string{"args", "lifecycle", "livenessProbe", "ports", "readinessProbe", "restartBackoff", "startupProbe"}
+	containerServiceFields = []string{
+		"args", "lifecycle", "livenessProbe", "maxRestarts", "ports", "readinessProbe", "restartBackoff", "startupProbe",
+	}
 )
 
 // oneOff makes the definition one that runs the command.

@@ -52,12 +52,10 @@ var manifestOnly = setOf("apiVersion", "kind", "metadata", "namespace", "spec", 
 var omitted = map[reflect.Type]map[string]refusal{
 	reflect.TypeFor[Pod](): {
 		"evictionResponders": {"pods are not evicted by requests", "write a preStop hook"},
-		"hostnameOverride":   {"the hostname of a pod is a name without dots", "set hostname"},
 		"overhead":           {"a pod uses what its containers use", "set resources of the pod"},
 		"resourceClaims":     noDevices,
 		"schedulingGates":    {"there is no scheduler that waits", "set waitFor"},
 		"schedulingGroup":    {"there is no scheduler that places groups of pods", "set waitFor in pods that need each other"},
-		"setHostnameAsFQDN":  {"the hostname of a pod is a name without dots", "set subdomain: programs find the full name in /etc/hosts"},
 	},
 	reflect.TypeFor[Container](): {
 		"volumeDevices": {"volumes are directories, not block devices", "mount the file system on the host, and set volumeMounts"},

@@ -20,7 +20,7 @@ var additions = map[reflect.Type][]string{
 		"annotations", "backoffLimit", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "pidsLimit", "restartBackoff",
 		"schedule", "secrets", "shmSize", "systemd", "ttlSecondsAfterFinished", "unhealthyAfterSeconds", "update", "waitFor",
 	},
-	reflect.TypeFor[Container](): {"devices", "init", "restartBackoff", "ulimits"},
+	reflect.TypeFor[Container](): {"devices", "init", "maxRestarts", "restartBackoff", "ulimits"},
 }
 
 // oldNames are the deprecated names of fields.

@@ -34,7 +34,7 @@ func TestKubectlOutput(t *testing.T) {
 	}
 	want := strings.Fields(`metadata.creationTimestamp metadata.generateName metadata.ownerReferences metadata.resourceVersion metadata.uid
 		spec.containers[0].resizePolicy spec.containers[0].volumeDevices spec.containers[0].volumeMounts[0] spec.ephemeralContainers spec.enableServiceLinks
-		spec.nodeName spec.preemptionPolicy spec.priority spec.priorityClassName spec.schedulerName spec.setHostnameAsFQDN
+		spec.nodeName spec.preemptionPolicy spec.priority spec.priorityClassName spec.schedulerName
 		spec.tolerations spec.volumes[0] status`)
 	if diff := cmp.Diff(want, ignored); diff != "" {
 		t.Errorf("ignored fields (-want +got):\n%s", diff)
@@ -52,10 +52,6 @@ func TestNoEffect(t *testing.T) {
 		"os: {name: windows}":                        false,
 		"os: {name: plan9}":                          false,
 		"os: {}":                                     false,
-		"setHostnameAsFQDN: false":                   true,
-		"setHostnameAsFQDN: true":                    false,
-		"hostnameOverride: ''":                       true,
-		"hostnameOverride: a":                        false,
 		"overhead: {}":                               true,
 		"overhead: {cpu: 1}":                         false,
 		"schedulingGates: []":                        true,

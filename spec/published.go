@@ -1,12 +1,33 @@
 package spec
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // ClusterDomain is the suffix of the full names of pods with a subdomain, with the default cluster domain of Kubernetes.
 const ClusterDomain = ".default.svc.cluster.local"
+
+// ShortName returns the host name of a pod without its domain: the field hostname or the name of the pod, truncated to a DNS label.
+// hostnameOverride does not change it, because other pods know the pod by this name.
+func (p *Pod) ShortName() string {
+	name := cmp.Or(p.Hostname, p.Name)
+	if len(name) > validation.DNS1123LabelMaxLength {
+		name = strings.TrimRight(name[:validation.DNS1123LabelMaxLength], "-.")
+	}
+	return name
+}
+
+// FullName returns the name of a pod in the domain of the cluster. Empty: the pod has no subdomain.
+func (p *Pod) FullName() string {
+	if p.Subdomain == "" {
+		return ""
+	}
+	return p.ShortName() + "." + p.Subdomain + ClusterDomain
+}
 
 // elsewhere are the names without a dot that programs look up in clusters, clouds and networks. A program that finds a pod instead would
 // send it what is meant for others, such as credentials.

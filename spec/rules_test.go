@@ -130,6 +130,27 @@ func TestPodRules(t *testing.T) {
 		{pod(`update = "rollback"`), "update", "must be a table"},
 		{pod(`hostname = "a.b"`), "hostname", "dots"},
 		{pod(`subdomain = "a.b"`), "subdomain", "dots"},
+		{appWith(`maxRestarts = 0`), "containers[0].maxRestarts", "must be greater than or equal to 1"},
+		{
+			appWith("restartPolicy = \"Never\"\nmaxRestarts = 1"), "containers[0].maxRestarts",
+			"may not be set when restartPolicy is Never",
+		},
+		{
+			"restartPolicy = \"OnFailure\"\nbackoffLimit = 1\n[[containers]]\nname = \"a\"\nimage = \"i\"\nmaxRestarts = 1\n",
+			"containers[0].maxRestarts", "may not be set when backoffLimit is set",
+		},
+		{
+			appWith("") + "[[initContainers]]\nname = \"init\"\nimage = \"i\"\nmaxRestarts = 1\n", "initContainers[0].maxRestarts",
+			"may not be set for init containers",
+		},
+		{pod(`hostnameOverride = ""`), "hostnameOverride", "empty"},
+		{pod(`hostnameOverride = "a_b"`), "hostnameOverride", "subdomain"},
+		{pod(`hostnameOverride = "` + strings.Repeat("a", 65) + `"`), "hostnameOverride", "Too long: may not be more than 64 bytes"},
+		{pod("hostnameOverride = \"a.b\"\nhostNetwork = true"), "hostnameOverride", "Forbidden: may not be set when hostNetwork is true"},
+		{
+			pod("hostnameOverride = \"a.b\"\nsubdomain = \"c\"\nsetHostnameAsFQDN = true"), "hostnameOverride",
+			"Forbidden: may not be set when setHostnameAsFQDN is true",
+		},
 		{pod("hostPID = true\nshareProcessNamespace = true"), "shareProcessNamespace", "hostPID"},
 		{pod("hostIPC = true\nhostUsers = false"), "hostUsers", "hostIPC"},
 		{pod(`hostAliases = [{ ip = "fe80::1%eth0", hostnames = ["a"] }]`), "hostAliases[0].ip", "IP address"},
@@ -448,6 +469,15 @@ func TestWarnings(t *testing.T) {
 	for _, test := range []struct{ file, path, words string }{
 		{pod(`nodeSelector = { disk = "ssd" }`), "nodeSelector", "ignored: there is one host"},
 		{pod(`tolerations = [{ anything = 1 }]`), "tolerations", "ignored: there is one host"},
+		{pod("setHostnameAsFQDN = true"), "setHostnameAsFQDN", "has no effect: a pod without subdomain has no full name"},
+		{
+			pod("setHostnameAsFQDN = true\nsubdomain = \"a\"\nhostNetwork = true"), "setHostnameAsFQDN",
+			"has no effect: a pod with hostNetwork has the host name of the host",
+		},
+		{
+			pod("setHostnameAsFQDN = true\nsubdomain = \"" + strings.Repeat("a", 40) + `"`), "setHostnameAsFQDN",
+			"has 70 characters, at most 64",
+		},
 		{
 			appWith(`env = [{ name = "A", value = "1" }, { name = "A", value = "2" }]`), "containers[0].env[1].name",
 			`hides previous definition of "A"`,

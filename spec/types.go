@@ -87,6 +87,12 @@ type Pod struct {
 	Hostname string `json:"hostname,omitempty"`
 	// Subdomain of the host name, a DNS label. Default: none.
 	Subdomain string `json:"subdomain,omitempty"`
+	// Host name in the pod in place of that of `hostname` and `subdomain`, a DNS subdomain of at most 64 characters. Other pods reach the
+	// pod by its other names. It cannot be set with `hostNetwork` or `setHostnameAsFQDN` (KEP-4762). Default: none.
+	HostnameOverride string `json:"hostnameOverride,omitempty"`
+	// Use the full name of a pod with a subdomain as its host name, such as web.shop.default.svc.cluster.local. A pod whose full name has
+	// more than 64 characters does not start (KEP-1797). Default: false.
+	SetHostnameAsFQDN bool `json:"setHostnameAsFQDN,omitempty"`
 	// Additional lines of /etc/hosts.
 	HostAliases []HostAlias `json:"hostAliases,omitempty"`
 	// Base of /etc/resolv.conf. `ClusterFirst` and `ClusterFirstWithHostNet` are accepted as `Default`. Default: `Default`.
@@ -181,6 +187,11 @@ type Container struct {
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
 	// Rules by exit code, tried in order before `restartPolicy`, which is then required (KEP-5307). At most 20.
 	RestartPolicyRules []RestartRule `json:"restartPolicyRules,omitempty"`
+	// Maximum number of restarts by the restart policy and its rules, at least 1. When the container has been restarted so often and exits
+	// again, it stays terminated, as with the restart policy `Never`. The restarts count from the last start of the pod or of the container
+	// by a person or by a change of its definition, also over reboots of the host. It can be set in `containers` only, and not with
+	// `backoffLimit`. Default: no maximum.
+	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
 	// Restart back-off of the container. Default: that of the pod. [Pod.BackoffOf] resolves it.
 	RestartBackoff *Backoff `json:"restartBackoff,omitempty"`
 

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"path"
@@ -58,6 +59,7 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.init(c)
 	v.mounts(c)
 	v.devices(c)
+	v.deviceMounts(c)
 	v.probes(c)
 	v.lifecycle(c)
 	v.restart(c)
@@ -99,8 +101,25 @@ func (v *validator) restartPolicy(field *RestartPolicy) {
 	v.badHint(field, hint, "Unsupported value: %s: supported values: %s", quote(string(*field)), supported)
 }
 
+// maxRestarts checks the maximum of restarts of a container. One of a sidecar, which runs as long as the pod, or of an init container, for
+// which the pod waits, would leave the pod in a state that no restart policy has.
+func (v *validator) maxRestarts(c *Container) {
+	switch limit := c.MaxRestarts; {
+	case limit == nil:
+	case *limit < 1:
+		v.badHint(limit, "set "+v.format.word("restartPolicy", "Never")+" for no restart", "must be greater than or equal to 1")
+	case slices.ContainsFunc(v.pod.InitContainers, func(o Container) bool { return o.Name == c.Name }):
+		v.bad(limit, "Forbidden: may not be set for init containers")
+	case v.pod.BackoffLimit != nil:
+		v.bad(limit, "Forbidden: may not be set when backoffLimit is set")
+	case cmp.Or(c.RestartPolicy, v.pod.RestartPolicy) == RestartNever && len(c.RestartPolicyRules) == 0:
+		v.bad(limit, "Forbidden: may not be set when restartPolicy is Never")
+	}
+}
+
 func (v *validator) restart(c *Container) {
 	v.restartPolicy(&c.RestartPolicy)
+	v.maxRestarts(c)
 	chosen(v, &c.RestartPolicy, RestartAlways, RestartOnFailure, RestartNever)
 	v.backoff(c.RestartBackoff)
 	rules := c.RestartPolicyRules

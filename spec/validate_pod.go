@@ -195,6 +195,7 @@ func (v *validator) hostAndDNS() {
 	v.reserved(&p.Hostname)
 	v.unpublished()
 	v.name(&p.Subdomain, dnsLabel)
+	v.kernelName()
 	if p.HostPID && p.ShareProcessNamespace {
 		v.bad(&p.ShareProcessNamespace, "Forbidden: shareProcessNamespace and hostPID cannot both be enabled")
 	}
@@ -218,6 +219,34 @@ func (v *validator) hostAndDNS() {
 	}
 	if p.DNSConfig != nil {
 		v.dnsConfig(p.DNSConfig)
+	}
+}
+
+// MaxHostname is the maximum number of characters of a host name in the kernel (__NEW_UTS_LEN).
+const MaxHostname = 64
+
+// kernelName checks the fields that choose the host name in the pod only.
+func (v *validator) kernelName() {
+	p := v.pod
+	v.host(&p.HostnameOverride)
+	if len(p.HostnameOverride) > MaxHostname {
+		v.bad(&p.HostnameOverride, "Too long: may not be more than %d bytes", MaxHostname)
+	}
+	switch {
+	case p.HostnameOverride != "" && p.HostNetwork:
+		v.bad(&p.HostnameOverride, "Forbidden: may not be set when hostNetwork is true")
+	case p.HostnameOverride != "" && p.SetHostnameAsFQDN:
+		v.bad(&p.HostnameOverride, "Forbidden: may not be set when setHostnameAsFQDN is true")
+	case !p.SetHostnameAsFQDN:
+	case p.HostNetwork:
+		v.warn(&p.SetHostnameAsFQDN, "has no effect: a pod with hostNetwork has the host name of the host")
+	case p.Subdomain == "":
+		v.warnHint(&p.SetHostnameAsFQDN, "set subdomain", "has no effect: a pod without subdomain has no full name")
+	default:
+		if name := p.FullName(); len(name) > MaxHostname {
+			v.warnHint(&p.SetHostnameAsFQDN, "choose a shorter hostname or subdomain",
+				"the pod cannot start: the full name %s has %d characters, at most %d are possible", quote(name), len(name), MaxHostname)
+		}
 	}
 }
 

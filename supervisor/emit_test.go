@@ -207,6 +207,13 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			}), nil, nil,
 			emitted{api.EventPodBackoffExceeded},
 		},
+		{
+			"maxRestarts reached", with(func(_ *spec.Pod, c *spec.Container) {
+				c.MaxRestarts = new(int32)
+				c.Command = []string{"sh", "-c", "sleep 100; exit 1"}
+			}), nil, nil,
+			emitted{api.EventMaxRestartsReached},
+		},
 		{"all containers restarted", with(func(_ *spec.Pod, c *spec.Container) {
 			c.Command = []string{"sh", "-c", "sleep 100; exit 42"}
 			c.RestartPolicy = spec.RestartNever

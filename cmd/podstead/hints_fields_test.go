@@ -59,6 +59,7 @@ var fieldsOfHints = map[string][2]string{
 	"remove onUnhealthy":                     {"", ""},
 	"securityContext.privileged in the":      {"", "securityContext.privileged = true"},
 	"set fsGroup in the pod file":            {"securityContext.fsGroup = 1000", ""},
+	"fsGroupChangePolicy to OnRootMismatch":  {`securityContext.fsGroupChangePolicy = "OnRootMismatch"`, ""},
 	"set procMount and hostUsers = false in": {"hostUsers = false", `securityContext.procMount = "Unmasked"`},
 	"set restartPolicyRules in the pod file": {
 		"", "restartPolicy = \"Never\"\nrestartPolicyRules = [{ action = \"Restart\", exitCodes = { operator = \"In\", values = [2] } }]",

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,23 +18,41 @@ const (
 	maxSearchesTotal = 2048
 )
 
-// Hostname returns the host name of a pod with its own UTS namespace: the field hostname or the pod's name, truncated to the
-// length of a host name.
+// Hostname returns the host name of a pod with its own UTS namespace, as the kubelet's GetNodenameForKernel: hostnameOverride, the full
+// name if setHostnameAsFQDN is set, or the short name. [CheckHostname] has whether it is possible.
 func Hostname(pod *spec.Pod) string {
-	name := cmp.Or(pod.Hostname, pod.Name)
-	if len(name) > 63 {
-		name = strings.TrimRight(name[:63], "-.")
+	name := pod.ShortName()
+	if pod.SetHostnameAsFQDN {
+		name = cmp.Or(pod.FullName(), name)
 	}
-	return name
+	return cmp.Or(pod.HostnameOverride, name)
 }
 
-// Names returns the names of a pod in its network: the full name of a pod with a subdomain, its host name, and its aliases.
+// CheckHostname returns the kubelet's error if the host name of a pod is longer than the kernel allows.
+func CheckHostname(pod *spec.Pod) error {
+	if name := Hostname(pod); !pod.HostNetwork && len(name) > spec.MaxHostname {
+		return fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long "+
+			"(%d characters is the max, %d characters requested)", name, spec.MaxHostname, len(name))
+	}
+	return nil
+}
+
+// Names returns the names of a pod in its network: the full name of a pod with a subdomain, its short name, and its aliases.
 func Names(pod *spec.Pod) []string {
-	names := []string{Hostname(pod)}
-	if pod.Subdomain != "" {
-		names = slices.Insert(names, 0, names[0]+"."+pod.Subdomain+spec.ClusterDomain)
+	names := []string{pod.ShortName()}
+	if full := pod.FullName(); full != "" {
+		names = slices.Insert(names, 0, full)
 	}
 	return append(names, pod.Aliases()...)
+}
+
+// ownNames returns the names of a pod in its own /etc/hosts. The canonical name is the first one. In a cluster, a pod with
+// hostnameOverride finds its other names by DNS.
+func ownNames(pod *spec.Pod) []string {
+	if name := pod.HostnameOverride; name != "" {
+		return slices.Insert(slices.DeleteFunc(Names(pod), func(other string) bool { return other == name }), 0, name)
+	}
+	return Names(pod)
 }
 
 // Hosts returns the /etc/hosts of a pod with its own network, followed by the lines of its peers. Before the pod has an address,
@@ -51,7 +70,7 @@ func Hosts(pod *spec.Pod, ips []string, peers string) string {
 		ips = []string{"127.0.0.1"}
 	}
 	for _, ip := range ips {
-		b.WriteString(ip + "\t" + strings.Join(Names(pod), "\t") + "\n")
+		b.WriteString(ip + "\t" + strings.Join(ownNames(pod), "\t") + "\n")
 	}
 	return b.String() + aliases(pod) + peerLines(peers)
 }

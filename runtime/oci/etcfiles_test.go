@@ -23,6 +23,35 @@ func TestHostname(t *testing.T) {
 	}
 }
 
+// TestHostnameInKernel tests the fields that choose the host name in the pod, and the error of a name that the kernel does not take.
+func TestHostnameInKernel(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	for _, test := range []struct {
+		pod        spec.Pod
+		want, fail string
+	}{
+		{spec.Pod{Name: "web", SetHostnameAsFQDN: true}, "web", ""},
+		{spec.Pod{Name: "web", Subdomain: "shop"}, "web", ""},
+		{spec.Pod{Name: "web", Subdomain: "shop", SetHostnameAsFQDN: true}, "web.shop.default.svc.cluster.local", ""},
+		{spec.Pod{Name: "web", Hostname: "h", Subdomain: "shop", HostnameOverride: "a.example"}, "a.example", ""},
+		{
+			spec.Pod{Name: long, Subdomain: "shop", SetHostnameAsFQDN: true}, long + ".shop.default.svc.cluster.local",
+			"FQDN " + long + ".shop.default.svc.cluster.local is too long (64 characters is the max, 94 characters requested)",
+		},
+	} {
+		err := CheckHostname(&test.pod)
+		if got := Hostname(&test.pod); got != test.want || test.fail == "" && err != nil ||
+			test.fail != "" && (err == nil || !strings.Contains(err.Error(), test.fail)) {
+			t.Errorf("%+v: host name %q, error %v; want %q, %q", test.pod, got, err, test.want, test.fail)
+		}
+	}
+	pod := &spec.Pod{Name: "web", Subdomain: "shop", HostnameOverride: "a.example"}
+	const line = "10.1.0.2\ta.example\tweb.shop.default.svc.cluster.local\tweb\n"
+	if hosts := Hosts(pod, []string{"10.1.0.2"}, ""); !strings.HasSuffix(hosts, line) {
+		t.Errorf("/etc/hosts with hostnameOverride: want the line %q\n%s", line, hosts)
+	}
+}
+
 func TestHosts(t *testing.T) {
 	pod := &spec.Pod{Name: "web"}
 	const local = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +

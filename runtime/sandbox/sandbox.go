@@ -75,6 +75,9 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 	if err := record.CheckUID(uid); err != nil {
 		return nil, err
 	}
+	if err := oci.CheckHostname(pod); err != nil {
+		return nil, err
+	}
 	unlock, err := s.config.Locks.Lock(ctx, uid)
 	if err != nil {
 		return nil, err

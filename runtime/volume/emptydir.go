@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/spec"
@@ -23,6 +24,9 @@ const minInodes = 16
 // prepareEmptyDir creates an emptyDir, or makes an existing one follow the definition of the pod. Its files stay.
 func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error {
 	dir := s.path(p.UID, v)
+	if err := forgetMode(dir, v.EmptyDir.Medium); err != nil {
+		return err
+	}
 	if v.EmptyDir.Medium == "" {
 		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 			return err
@@ -83,6 +87,20 @@ func followMode(dir string, p Pod, v *spec.Volume) error {
 		return err
 	}
 	return os.WriteFile(note, []byte(text), 0o600)
+}
+
+// forgetMode forgets the mode of an emptyDir that does not exist, or is not mounted since the host has started: its directory will be a new
+// one with another mode.
+func forgetMode(dir, medium string) error {
+	_, err := os.Lstat(dir)
+	exists := err == nil
+	if exists && medium != "" {
+		exists, err = mountinfo.Mounted(dir)
+	}
+	if exists || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return ignore(os.Remove(modeNote(dir)), fs.ErrNotExist)
 }
 
 // modeNote is the file that notes the mode of an emptyDir.

@@ -59,6 +59,39 @@ func TestMemoryEmptyDir(t *testing.T) {
 	}
 }
 
+// TestEmptyDirMode: a new directory of an emptyDir has its mode, as that of one in memory is after a reboot. Other changes stay.
+func TestEmptyDirMode(t *testing.T) {
+	s := newSet(t, nil)
+	mode := int32(0o1750)
+	memory := spec.Volume{Name: "cache", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory", SizeLimit: quantity("1Mi"), Mode: &mode}}
+	disk := spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{Mode: &mode}}
+	pod := podOf(memory, disk)
+	clean(t, s, pod.UID)
+	want := func(when string, want uint32) {
+		t.Helper()
+		prepare(t, s, pod)
+		for _, v := range []*spec.Volume{&memory, &disk} {
+			if got := filetest.Stat(t, s.path(pod.UID, v)).Mode; got != unix.S_IFDIR|want {
+				t.Errorf("%s of a pod %s: mode %o, want %o", v.Name, when, got, want)
+			}
+		}
+	}
+	want("that is new", 0o1750)
+	for _, v := range []*spec.Volume{&memory, &disk} {
+		if err := os.Chmod(s.path(pod.UID, v), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("whose container has changed it", 0o700)
+	if err := unix.Unmount(s.path(pod.UID, &memory), unix.MNT_DETACH); err != nil { // as after a reboot
+		t.Fatal(err)
+	}
+	if err := os.Remove(s.path(pod.UID, &disk)); err != nil {
+		t.Fatal(err)
+	}
+	want("whose directories are new", 0o1750)
+}
+
 // TestEmptyDirFollows checks that an emptyDir follows a changed definition of its pod, and that its files stay.
 func TestEmptyDirFollows(t *testing.T) {
 	s := newSet(t, nil)

@@ -173,7 +173,7 @@ func shared(section string) []row {
 		{key: "DNS", verdict: taken, text: "dnsConfig.nameservers, dnsPolicy", take: takeDNS},
 		{key: "DNSOption", verdict: taken, text: "dnsConfig.options", take: takeDNSOption},
 		{key: "DNSSearch", verdict: taken, text: "dnsConfig.searches", take: takeDNSSearch},
-		{key: "HostName", verdict: taken, text: "hostname", take: takeHostName},
+		{key: "HostName", verdict: taken, text: "hostname, hostnameOverride", take: takeHostName},
 		{key: "Network", verdict: taken, text: "hostNetwork, hostname", take: takeNetwork},
 		{key: "NetworkAlias", verdict: taken, text: "hostname, annotations", take: takeAlias},
 		{key: "PublishPort", verdict: taken, text: "ports", take: takePublish},

@@ -65,11 +65,20 @@ func takeDNSSearch(c *converter, x *scope, list []entry) {
 
 func takeHostName(c *converter, x *scope, list []entry) {
 	e, text := c.last(x, list)
-	name, domain, hasDomain := strings.Cut(strings.ToLower(text), ".")
-	if hasDomain {
+	text = strings.ToLower(text)
+	name, domain, hasDomain := strings.Cut(text, ".")
+	switch {
+	case hasDomain && len(validation.IsDNS1123Subdomain(text)) == 0 && len(text) <= spec.MaxHostname && !inHostNetwork(c, x):
+		x.HostnameOverride = text
+	case hasDomain:
 		c.ignore(e, "the hostname is "+strconv.Quote(clip(name))+" here: it has no domain "+strconv.Quote(clip(domain)), "")
 	}
-	x.Hostname = name
+	x.Hostname = name // by which other pods reach the pod
+}
+
+// inHostNetwork reports whether a unit is in the network of the host.
+func inHostNetwork(c *converter, x *scope) bool {
+	return slices.ContainsFunc(x.unit.all(x.unit.section(), "Network"), func(e entry) bool { return c.text(x.unit, e) == "host" })
 }
 
 func takeAlias(c *converter, x *scope, list []entry) {

@@ -290,6 +290,22 @@ func (e Emission) Folded(before *lifecycle.Facts, ev lifecycle.Event) {
 	case lifecycle.ProbeWarned:
 		e.probed(ev.ProbeRef, ev.Result, 0)
 	}
+	e.maxRestarts(before)
+}
+
+// maxRestarts emits that a container has reached its maxRestarts.
+func (e Emission) maxRestarts(before *lifecycle.Facts) {
+	for i := range e.pod.Containers {
+		c := &e.pod.Containers[i]
+		if c.MaxRestarts == nil || before.Containers[c.Name].Exits == e.facts.Containers[c.Name].Exits {
+			continue
+		}
+		if lifecycle.Exhausted(e.pod, *e.facts, c.Name) {
+			e.emitBecause(e.causes.ofContainer(c.Name), api.EventMaxRestartsReached, c.Name, event.Fields{
+				"container": c.Name, "limit": strconv.Itoa(int(*c.MaxRestarts)),
+			})
+		}
+	}
 }
 
 // deviceRemoved emits that a device of the newest run was unplugged, unless it is restarted for another one.

@@ -35,6 +35,9 @@ func (b *builder) container(s *lifecycle.ContainerStatus) api.ExplainedContainer
 		c.Runs[n-1].Timeline = untilExit(c.Runs[n-1].Timeline, c.LastExit)
 	}
 	c.WillRestart = c.WillRestart && !record.Newest.Exited.IsZero()
+	if lifecycle.Exhausted(b.snapshot.Pod, b.snapshot.Facts, s.Name) {
+		c.MaxRestarts = int(*b.snapshot.Pod.Container(s.Name).MaxRestarts)
+	}
 	if in, known := lifecycle.NextTry(b.snapshot.Pod, b.snapshot.Facts, s.Name, b.now); known {
 		c.Next = b.now.Wall.Add(in).UTC()
 	}
@@ -327,6 +330,7 @@ func AddLog(s *supervisor.Snapshot, c *api.ExplainedContainer, lines []string, n
 		return
 	}
 	c.Evidence.Log = lines[max(0, len(lines)-n):]
+	addLogHint(s.Pod, c, lines)
 	unexecutable := strings.HasSuffix(strings.TrimRight(lines[len(lines)-1], " \""), unix.ENOEXEC.Error())
 	record := s.Facts.Containers[c.Name]
 	architecture := lastExited(&record).Architecture

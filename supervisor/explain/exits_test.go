@@ -11,6 +11,12 @@ import (
 )
 
 func TestExits(t *testing.T) {
+	database, serial, group := pod("exit 1"), pod("exit 1"), int64(999)
+	database.SecurityContext = &spec.PodSecurityContext{FSGroup: &group}
+	serial.Volumes = []spec.Volume{{Name: "tty", HostPath: &spec.HostPathVolume{Path: "/dev/ttyUSB0"}}}
+	serial.Containers[0].VolumeMounts = []spec.VolumeMount{{Name: "tty", MountPath: "/dev/ttyUSB0"}}
+	atMostTwice, two := pod("sleep 3; exit 3"), int32(2)
+	atMostTwice.Containers[0].MaxRestarts = &two
 	never := pod("sleep 3; exit 4")
 	never.RestartPolicy = spec.RestartNever
 	half := pod("sleep 3")
@@ -132,6 +138,20 @@ func TestExits(t *testing.T) {
 			w.start()
 			w.sleep(time.Minute)
 		}},
+		{"fs-group-database", database, func(w *world) {
+			w.log = []string{
+				`FATAL:  data directory "/var/lib/postgresql/data" has invalid permissions`,
+				"DETAIL:  Permissions should be u=rwx (0700) or u=rwx,g=rx (0750).",
+			}
+			w.add()
+			w.sleep(time.Second)
+		}},
+		{"device-in-volume", serial, func(w *world) {
+			w.log = []string{"cat: can't open '/dev/ttyUSB0': Operation not permitted"}
+			w.add()
+			w.sleep(time.Second)
+		}},
+		{"max-restarts", atMostTwice, func(w *world) { w.add(); w.sleep(time.Hour) }},
 		{"one-container-completed", half, func(w *world) { w.add(); w.sleep(time.Minute) }},
 		{"ephemeral-container", all, func(w *world) {
 			w.add()

@@ -255,6 +255,9 @@ func (w *writer) container(c *api.ExplainedContainer) string {
 		}
 	default: // the state has no more
 	}
+	if c.MaxRestarts > 0 {
+		text += fmt.Sprintf(", not restarted: it reached its maxRestarts of %d", c.MaxRestarts)
+	}
 	return text + "."
 }
 

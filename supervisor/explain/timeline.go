@@ -43,6 +43,7 @@ var onContainer = map[api.EventKind]bool{
 	api.EventPreStopFailed:            true,
 	api.EventSignalFailed:             true,
 	api.EventContainerBackOff:         true,
+	api.EventMaxRestartsReached:       true,
 	api.EventContainerAdded:           true,
 	api.EventContainerStarted:         true,
 }

@@ -17,16 +17,24 @@ type Container struct {
 	Failures int `json:"failures,omitempty"`
 	// OOMKills is the number of runs since then that exited with 0 although a process was OOM-killed. Those of an init container have
 	// failed.
-	OOMKills int   `json:"oomKills,omitempty"`
-	Image    Image `json:"image,omitzero"` // of the newest run, and of the next one unless a pull changes it
+	OOMKills int `json:"oomKills,omitempty"`
+	// Exits is the number of runs that have failed or exited with 0 since a person, or a change of its definition, last started the
+	// container, see [spec.Container.MaxRestarts].
+	Exits int   `json:"exits,omitempty"`
+	Image Image `json:"image,omitzero"` // of the newest run, and of the next one unless a pull changes it
 
 	Replaced Replacement `json:"replaced,omitzero"` // a request to replace a run
 }
 
 // count counts a run if a change has terminated it.
 func (c *Container) count(before, after *Attempt) {
+	if before.terminated() || !after.terminated() {
+		return
+	}
+	if after.exitedByItself() {
+		c.Exits++
+	}
 	switch {
-	case before.terminated() || !after.terminated():
 	case after.failed():
 		c.Failures++
 	case after.oomKilled():
@@ -140,6 +148,9 @@ func (a *Attempt) failed() bool {
 	}
 	return a.StopReason == ReasonLivenessProbe || a.StopReason == ReasonStartupProbe || a.StopReason == ReasonFailedPostStartHook
 }
+
+// exitedByItself reports whether the run has failed or exited with 0, and was not stopped for another reason than a failure, nor lost.
+func (a *Attempt) exitedByItself() bool { return a.failed() || a.StopReason == "" && a.Exit.Code == 0 }
 
 // oomKilled reports whether the run has exited with 0 although a process was OOM-killed.
 func (a *Attempt) oomKilled() bool {

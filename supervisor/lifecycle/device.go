@@ -50,6 +50,9 @@ func (e DeviceRemoved) apply(f *Facts) {
 		if a.failed() && c.Failures > 0 {
 			c.Failures--
 		}
+		if a.exitedByItself() && c.Exits > 0 {
+			c.Exits--
+		}
 		c.resetDelays()
 	}
 	live := a.live()

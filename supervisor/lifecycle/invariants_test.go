@@ -106,6 +106,9 @@ func (v *invariants) counted(s lifecycletest.Step) {
 		if after.Failures != want {
 			v.violation("%v has terminated with %+v after %d failures, %d are counted", r.Ref, r.Exit, before.Failures, after.Failures)
 		}
+		if after.Exits != before.Exits+1 {
+			v.violation("%v has terminated with %+v after %d exits, %d are counted", r.Ref, r.Exit, before.Exits, after.Exits)
+		}
 	}
 }
 
@@ -261,6 +264,10 @@ func (v *invariants) restart(f lifecycle.Facts, name string) {
 	requested := newest.Attempt <= f.Containers[name].Replaced.Attempt || newest.Round < max(f.Again, f.Restarted)
 	if never && app && ran && !requested && newest.CreateFailed.IsZero() {
 		v.violation("%s is started after %v although its restart policy is Never", name, newest.Ref)
+	}
+	limit, exits := c.MaxRestarts, f.Containers[name].Exits
+	if limit != nil && !requested && exits > int(*limit) && !newest.Exited.IsZero() {
+		v.violation("%s is started after %v and %d exits, its maxRestarts is %d", name, newest.Ref, exits, *limit)
 	}
 }
 

@@ -331,7 +331,7 @@ func TestCatchUp(t *testing.T) {
 				previous := knownRun
 				previous.Exited, previous.Exit = at(1), lifecycle.Exit{Code: 5, Reason: lifecycle.ReasonError}
 				f.Containers = map[string]lifecycle.Container{
-					"app": {Newest: live(found("app", 1, 1, 2, 1)), Previous: previous, Failures: 1, Image: image},
+					"app": {Newest: live(found("app", 1, 1, 2, 1)), Previous: previous, Failures: 1, Exits: 1, Image: image},
 				}
 			},
 		},

@@ -12,9 +12,26 @@ func restartPolicy(pod *spec.Pod, c *spec.Container) spec.RestartPolicy {
 	return cmp.Or(c.RestartPolicy, pod.RestartPolicy)
 }
 
-// shouldRestart reports whether a terminated app container is restarted (contract 4.1; kubelet: ContainerShouldRestart).
-// A container that was stopped by a probe counts as failed, whatever its exit code (contract 5.2).
-func shouldRestart(pod *spec.Pod, c *spec.Container, a *Attempt) bool {
+// shouldRestart reports whether a terminated app container is restarted: its policy restarts it, and it has not reached its maxRestarts.
+func (f *Facts) shouldRestart(pod *spec.Pod, c *spec.Container, a *Attempt) bool {
+	return policyRestarts(pod, c, a) && !f.exhausted(c, a)
+}
+
+// exhausted reports whether a container has reached its maxRestarts: its newest run has exited once more than it may be restarted.
+func (f *Facts) exhausted(c *spec.Container, a *Attempt) bool {
+	h := f.Containers[c.Name]
+	return c.MaxRestarts != nil && a.Ref == h.Newest.Ref && a.terminated() && h.Exits > int(*c.MaxRestarts)
+}
+
+// Exhausted reports whether a container is not restarted, although its policy would restart it, because it has reached its maxRestarts.
+func Exhausted(pod *spec.Pod, f Facts, container string) bool {
+	c, a := pod.Container(container), f.Containers[container].Newest
+	return c != nil && f.exhausted(c, &a) && !f.superseded(&a) && policyRestarts(pod, c, &a)
+}
+
+// policyRestarts reports whether the restart policy or a rule of an app container restarts it (contract 4.1; kubelet:
+// ContainerShouldRestart). A container that was stopped by a probe counts as failed, whatever its exit code (contract 5.2).
+func policyRestarts(pod *spec.Pod, c *spec.Container, a *Attempt) bool {
 	if ruleAction(c, a.Exit) != "" {
 		return true
 	}
@@ -138,7 +155,7 @@ func appsFinishedAt(pod *spec.Pod, f *Facts) Instant {
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
 		a := f.Containers[c.Name].Newest
-		if !f.countsAsTerminated(&a) || shouldRestart(pod, c, &a) {
+		if !f.countsAsTerminated(&a) || f.shouldRestart(pod, c, &a) {
 			return Instant{}
 		}
 		last = later(last, a.Exited)
@@ -206,7 +223,7 @@ func restartAllTrigger(pod *spec.Pod, f *Facts) Ref {
 // triggersRestartAll reports whether the exit of a run triggers a restart of all containers of its round. If the sandbox was lost, which
 // opens a new round anyway, only a pod that is retried restarts containers that have completed, and has a back-off.
 func (f *Facts) triggersRestartAll(pod *spec.Pod, c *spec.Container, a *Attempt) bool {
-	if !a.terminated() || a.Round != f.Round || f.superseded(a) {
+	if !a.terminated() || a.Round != f.Round || f.superseded(a) || f.exhausted(c, a) {
 		return false
 	}
 	if pod.RetriedFor(c) {

@@ -45,6 +45,78 @@ func TestRestartRules(t *testing.T) {
 	}
 }
 
+// TestMaxRestarts checks which exits count for maxRestarts, what resets the count, and that a container that has reached it stays
+// terminated.
+func TestMaxRestarts(t *testing.T) {
+	limited := func(policy spec.RestartPolicy, limit int32, change ...func(*spec.Container)) *spec.Pod {
+		pod := with(podOf(policy, "app", "other"), change...)
+		pod.Containers[0].MaxRestarts = &limit
+		return pod
+	}
+	request := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ContainerRestartRequested{Container: "app", At: t}
+	})
+	live := history{up(), running("other", 1)}
+	lost := func(n int) happened {
+		return exitedFor("app", n, 137, lifecycle.ReasonStatusUnknown)
+	}
+	removed := func(n int) history { return history{removeContainer("app", n), containerRemoved("app", n)} }
+	twice := func(code int) history { return history{live, ran("app", 1, code), ran("app", 2, code), removed(1)} }
+	once := limited(always, 1)
+	again3, all := do{pull("app", 3, 1)}, rule("RestartAllContainers", "In", 1)
+	decisions{
+		{now: 1, name: "a first restart", pod: once, past: history{live, ran("app", 1, 1)}, want: do{pull("app", 2, 1)}},
+		{now: 100, name: "no second one", pod: once, past: twice(1)},
+		{now: 100, name: "success counts, because Always restarts it", pod: once, past: twice(0)},
+		{
+			now: 100, name: "no second one by a rule", pod: limited(never, 1, own(never, rule(again, "In", 1))),
+			past: twice(1),
+		},
+		{
+			now: 100, name: "no second restart of all containers by a rule", pod: limited(never, 1, own(never, all)),
+			past: twice(1),
+		},
+		{
+			now: 100, name: "a lost run does not count", pod: once,
+			past: history{live, ran("app", 1, 1), running("app", 2), lost(2), removed(1)}, want: again3,
+		},
+		{
+			now: 100, name: "a run that a liveness probe stops does", pod: limited(always, 1, probe(liveness)),
+			past: history{
+				live, ran("app", 1, 1), running("app", 2), probed("app", 2, liveness, bad),
+				lifecycle.StopContainer{Ref: run("app", 2), Reason: lifecycle.ReasonLivenessProbe}, exited("app", 2, 0), removed(1),
+			},
+		},
+		{
+			now: 100, name: "a run that is replaced does not", pod: once,
+			past: history{
+				live, ran("app", 1, 1), running("app", 2), request,
+				lifecycle.StopContainer{Ref: run("app", 2), Reason: lifecycle.ReasonRestartRequested}, exited("app", 2, 143), removed(1),
+			},
+			want: again3,
+		},
+		{
+			now: 100, name: "a requested restart of the container resets the count", pod: once,
+			past: history{twice(1), request}, want: again3,
+		},
+		{
+			now: 100, name: "and it has its restarts again", pod: once,
+			past: history{twice(1), request, ran("app", 3, 1), removed(2)}, want: do{pull("app", 4, 1)},
+		},
+	}.check(t)
+
+	both := limited(always, 1)
+	both.Containers[1].RestartPolicy = never
+	for code, phase := range map[int]lifecycle.Phase{0: lifecycle.PhaseSucceeded, 1: lifecycle.PhaseFailed} {
+		f := fold(history{up(), ran("other", 1, 0), ran("app", 1, code), ran("app", 2, code), removeSandbox(1), sandboxRemoved(1)})
+		s := lifecycle.StatusOf(both, f, at(100))
+		end := s.ContainerStatuses[0].State.Terminated
+		if s.Phase != phase || end == nil || end.Message != "The container has reached its maxRestarts of 1" {
+			t.Errorf("with exit code %d: phase %s, app %+v; want phase %s, as with the restart policy Never", code, s.Phase, end, phase)
+		}
+	}
+}
+
 func TestDecideContainerRestartPolicy(t *testing.T) {
 	liveKill := func(policy spec.RestartPolicy) *spec.Pod {
 		return with(podOf(always, "app", "other"), own(policy, rule(again, "In", 42)), probe(liveness))

@@ -76,7 +76,7 @@ func (p *plan) appContainers() {
 		case a.live():
 			p.watchDevices(c, &h)
 			p.checkRunning(c, &h)
-		case p.facts.countsAsTerminated(a) && !shouldRestart(p.pod, c, a):
+		case p.facts.countsAsTerminated(a) && !p.facts.shouldRestart(p.pod, c, a):
 		default:
 			p.watchDevices(c, &h)
 			p.startNext(c, &h, !first || !blocked)

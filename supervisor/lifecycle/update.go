@@ -36,7 +36,7 @@ func (a StartAgain) issued(f *Facts, at Instant) {
 		if !f.ephemeral(name) {
 			c.resetDelays()
 			if !counts {
-				c.Failures, c.OOMKills = 0, 0
+				c.Failures, c.OOMKills, c.Exits = 0, 0, 0
 			}
 			f.Containers[name] = c
 		}
@@ -223,6 +223,9 @@ func (f *Facts) replace(name string, why Reason) {
 		c.Replaced = Replacement{Attempt: c.Newest.N(), Reason: why}
 	}
 	c.resetDelays()
+	if why != ReasonDeviceRemoved {
+		c.Exits = 0
+	}
 	f.Containers[name] = c
 }
 

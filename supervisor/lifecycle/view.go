@@ -187,6 +187,9 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 		s.State, s.LastState = State{Running: &Running{StartedAt: stamp(newest.Started)}}, v.terminated(before)
 	case newest.terminated() && waiting == nil:
 		s.State, s.LastState = v.terminated(newest), v.terminated(before)
+		if end := s.State.Terminated; end.Message == "" && Exhausted(v.pod, *v.facts, c.Name) {
+			end.Message = fmt.Sprintf("The container has reached its maxRestarts of %d", *c.MaxRestarts)
+		}
 	case waiting == nil:
 		s.State = State{Terminated: &Terminated{
 			ExitCode: 137, Reason: ReasonStatusUnknown,
@@ -398,7 +401,7 @@ func (v *view) runsAgain(c *spec.Container, a *Attempt, r role) bool {
 	case r == roleInit:
 		return initFailed(a.Exit) || a.interrupted()
 	}
-	return shouldRestart(v.pod, c, a)
+	return v.facts.shouldRestart(v.pod, c, a)
 }
 
 // RestartDelay returns the back-off between the exit of a container and its next run. It is 0 if there is no next run, no delay,

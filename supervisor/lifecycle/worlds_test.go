@@ -178,6 +178,10 @@ func drawPod(t *rapid.T) *spec.Pod {
 		}).Draw(t,
 			"own policy")
 		drawRules(t, &pod.Containers[i])
+		if rapid.IntRange(0, 2).Draw(t, "limited") == 0 {
+			limit := rapid.Int32Range(1, 3).Draw(t, "maxRestarts")
+			pod.Containers[i].MaxRestarts = &limit
+		}
 	}
 	for c := range pod.EveryContainer() {
 		drawDevices(t, c)

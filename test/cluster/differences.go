@@ -48,7 +48,7 @@ func unsupported() []Difference {
 			"", "disabled by default in Kubernetes, and newer than the version that Podstead follows",
 		},
 		{
-			Podstead, `spec.volumes.emptyDir.mode spec.containers.volumeMounts.bindMountOptions spec.containers.livenessProbe.grpc.mode
+			Podstead, `spec.containers.volumeMounts.bindMountOptions spec.containers.livenessProbe.grpc.mode
 			spec.containers.readinessProbe.grpc.mode spec.containers.startupProbe.grpc.mode
 			spec.containers.livenessProbe.httpGet.protocol spec.containers.readinessProbe.httpGet.protocol
 			spec.containers.startupProbe.httpGet.protocol spec.containers.lifecycle.postStart.httpGet.protocol
@@ -70,7 +70,6 @@ func unsupported() []Difference {
 			Podstead, "spec.schedulingGates spec.schedulingGroup", "",
 			"controllers of a cluster open the gates; here the pod would never start",
 		},
-		{Podstead, "spec.hostnameOverride spec.setHostnameAsFQDN", "", "the host name is `hostname`, else the name of the pod"},
 		{Podstead, "spec.containers.resources.* spec.resources.*", "huge pages are not supported", "huge pages are not supported"},
 		{Podstead, `spec.containers.env.valueFrom.resourceFieldRef.resource spec.volumes.downwardAPI.items.resourceFieldRef.resource
 			spec.volumes.projected.sources.downwardAPI.items.resourceFieldRef.resource`, "hugepages", "huge pages are not supported"},
@@ -106,6 +105,10 @@ func stricter() []Difference {
 			Podstead,
 			"spec.containers.securityContext.seccompProfile.localhostProfile spec.securityContext.seccompProfile.localhostProfile",
 			"must not be empty", "the kubelet fails: localhostProfile must be set",
+		},
+		{
+			Podstead, "spec.volumes.emptyDir.mode", "must be",
+			"disabled by default in Kubernetes, which drops it without a look at its value",
 		},
 		{Podstead, "spec.volumes.emptyDir.medium", "Unsupported value", "the kubelet fails: unknown storage medium"},
 		{
@@ -173,7 +176,7 @@ func ignored() []Difference {
 		{Kubernetes, "spec.containers.resizePolicy", "", "ignored with a warning: a changed limit restarts the container"},
 		{AsYAML, "spec.containers.lifecycle.stopSignal", "empty .spec.os.name", "a pod file is for Linux"},
 		{
-			Kubernetes, `spec.hostnameOverride spec.securityContext.seLinuxChangePolicy spec.resources.claims
+			Kubernetes, `spec.securityContext.seLinuxChangePolicy spec.resources.claims
 			spec.securityContext.windowsOptions spec.containers.securityContext.windowsOptions`, "",
 			"an empty value of a field that is not supported is ignored with a warning",
 		},

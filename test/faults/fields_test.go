@@ -76,6 +76,24 @@ func TestFieldsRestartPolicy(t *testing.T) {
 	}
 }
 
+// TestFieldsMaxRestarts: a container that has been restarted often enough stays terminated, and a restart of the pod begins again.
+//
+// fields: containers[].maxRestarts
+func TestFieldsMaxRestarts(t *testing.T) {
+	f := newFixture(t)
+	r := f.start(f.PodFile("p", "restartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+container("c", "exit 3")+
+		"maxRestarts = 2\n"))
+	if code := r.exitCode(); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	if got := r.starts("c"); got != 3 {
+		t.Errorf("started %d times, want 3", got)
+	}
+	if fields := r.event(api.EventMaxRestartsReached).Fields; fields["limit"] != "2" {
+		t.Errorf("fields of the event: %v", fields)
+	}
+}
+
 // starts returns how often a container was started.
 func (r *run) starts(container string) int {
 	running := r.events(api.EventContainerStarted)

@@ -61,6 +61,7 @@ func containerTemplates() []template {
 			field: c + "volumeMounts[].mountPath", app: "volumeMounts.a = %s", tables: twoVolumes, before: `"/v"`, after: `"/w"`,
 			effect: restart,
 		},
+		{field: c + "maxRestarts", app: "maxRestarts = %s", before: "1", after: "2", effect: inPlace},
 		{field: c + "restartPolicy", app: "restartPolicy = %s", before: `"Always"`, after: `"OnFailure"`, effect: inPlace},
 		{
 			field: c + "restartPolicyRules[].action", app: rules(`"In"`, "[42]", "%s"),

@@ -75,6 +75,10 @@ func podTemplates() []template {
 		{field: "hostUsers", pod: "hostUsers = %s", before: "true", after: "false", effect: again, fails: true},
 		{field: "hostname", pod: "hostname = %s", before: `"a"`, after: `"b"`, effect: again},
 		{field: "subdomain", pod: "subdomain = %s", before: `"a"`, after: `"b"`, effect: again},
+		{field: "hostnameOverride", pod: "hostnameOverride = %s", before: `"a.example"`, after: `"b.example"`, effect: again},
+		{
+			field: "setHostnameAsFQDN", pod: "subdomain = \"a\"\nsetHostnameAsFQDN = %s", before: "false", after: "true", effect: again,
+		},
 		{
 			field: "hostAliases[].ip", pod: `hostAliases = [{ ip = %s, hostnames = ["a"] }]`, before: `"192.0.2.1"`, after: `"192.0.2.2"`,
 			effect: inPlace,

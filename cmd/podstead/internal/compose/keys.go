@@ -132,7 +132,7 @@ var Keys = []Key{
 	{Path: "services.deploy.restart_policy", Verdict: Taken, Note: "see the keys below it"},
 	{Path: "services.deploy.restart_policy.condition", Verdict: Taken, Note: "`restartPolicy`"},
 	{Path: "services.deploy.restart_policy.delay", Verdict: Dropped, Note: backoffNote},
-	{Path: "services.deploy.restart_policy.max_attempts", Verdict: Dropped, Note: backoffNote},
+	{Path: "services.deploy.restart_policy.max_attempts", Verdict: Taken, Note: "`maxRestarts`, unless `restart` is set"},
 	{Path: "services.deploy.restart_policy.window", Verdict: Dropped, Note: backoffNote},
 	{Path: "services.deploy.rollback_config", Verdict: Dropped, Note: noSwarm, Whole: true},
 	{Path: "services.deploy.update_config", Verdict: Dropped, Note: noSwarm, Whole: true},
@@ -161,7 +161,7 @@ var Keys = []Key{
 	{Path: "services.dns_opt", Verdict: Taken, Note: "`dnsConfig.options`"},
 	{Path: "services.dns_search", Verdict: Taken, Note: "`dnsConfig.searches`"},
 	{Path: "services.dockerfile", Verdict: Refused, Note: "images are not built", Hint: "build the image with another tool"},
-	{Path: "services.domainname", Verdict: Dropped, Note: "the host name has no domain"},
+	{Path: "services.domainname", Verdict: Dropped, Note: "write the domain into `hostname`"},
 	{Path: "services.entrypoint", Verdict: Taken, Note: "`command`"},
 	{Path: "services.env_file", Verdict: Taken, Note: "`env`, read when the project is converted"},
 	{Path: "services.env_file.format", Verdict: Taken, Note: "see `env_file`"},
@@ -185,7 +185,7 @@ var Keys = []Key{
 	{Path: "services.healthcheck.start_period", Verdict: Taken, Note: "a startup probe, which lasts until the first success"},
 	{Path: "services.healthcheck.test", Verdict: Taken, Note: "`exec.command`; `CMD-SHELL` runs `/bin/sh -c`"},
 	{Path: "services.healthcheck.timeout", Verdict: Taken, Note: "`timeoutSeconds`"},
-	{Path: "services.hostname", Verdict: Taken, Note: "`hostname`"},
+	{Path: "services.hostname", Verdict: Taken, Note: "`hostname`, of a name with a dot `hostnameOverride`"},
 	{Path: "services.image", Verdict: Taken, Note: "`image`"},
 	{Path: "services.init", Verdict: Taken, Note: "`init`"},
 	{
@@ -264,7 +264,8 @@ var Keys = []Key{
 	{Path: "services.read_only", Verdict: Taken, Note: "`securityContext.readOnlyRootFilesystem`"},
 	{
 		Path: "services.restart", Verdict: Taken,
-		Note: "`restartPolicy`: `always` and `unless-stopped` are `Always`, `on-failure` is `OnFailure`, `no` and the default are `Never`",
+		Note: "`restartPolicy`: `always` and `unless-stopped` are `Always`, `on-failure` is `OnFailure`, `no` and the default are " +
+			"`Never`. `on-failure:3` is also `maxRestarts = 3`",
 	},
 	{
 		Path: "services.runtime", Verdict: Lost, Note: "the OCI runtime is a setting of the daemon",
@@ -316,7 +317,7 @@ var Keys = []Key{
 	{Path: "services.volumes.source", Verdict: Taken, Note: "name or path"},
 	{Path: "services.volumes.target", Verdict: Taken, Note: "`mountPath`"},
 	{Path: "services.volumes.tmpfs", Verdict: Taken, Note: "`emptyDir` in memory"},
-	{Path: "services.volumes.tmpfs.mode", Verdict: Dropped, Note: "the mode of a volume is 0777"},
+	{Path: "services.volumes.tmpfs.mode", Verdict: Taken, Note: "`mode` of the `emptyDir`"},
 	{Path: "services.volumes.tmpfs.size", Verdict: Taken, Note: "`sizeLimit`"},
 	{Path: "services.volumes.type", Verdict: Taken, Note: "`bind`, `volume`, `tmpfs` and `image`; others are refused"},
 	{Path: "services.volumes.volume", Verdict: Taken, Note: "`persistentVolumeClaim`, or `emptyDir` without a name"},
@@ -379,7 +380,7 @@ var Keys = []Key{
 }
 
 const (
-	backoffNote = "the back-off of restarts is that of Kubernetes, and restarts are not limited"
+	backoffNote = "the back-off of restarts is that of Kubernetes"
 	logsHint    = "set containerLog in podstead.toml"
 	hookNote    = "hooks run as the container does"
 	hookHint    = "set it in the command of the hook"

@@ -34,9 +34,12 @@ func (c *converter) service(w *pod, name string) {
 	container.ReadinessProbe, container.StartupProbe = c.probes(path, s.HealthCheck)
 	container.Ports = c.ports(w, path, &s, container.Name)
 	container.Lifecycle = c.lifecycle(w, path, &s)
-	restart := c.restartPolicy(name)
+	restart, limit := c.restartPolicy(name), c.maxRestarts(name)
 	c.podFields(w, path, &s)
 	first, once, healthy := c.dependedOn(name)
+	if (once || first) && limit != nil {
+		c.drop(append(path, "restart"), "a container that others of its pod start after has no maximum of restarts")
+	}
 	switch {
 	case once:
 		container.ReadinessProbe, container.StartupProbe, container.Lifecycle = nil, nil, nil
@@ -57,6 +60,9 @@ func (c *converter) service(w *pod, name string) {
 			w.RestartPolicy = restart
 		} else if w.RestartPolicy != restart {
 			container.RestartPolicy = restart
+		}
+		if restart != spec.RestartNever {
+			container.MaxRestarts = limit
 		}
 		w.Containers = append(w.Containers, container)
 	}
@@ -92,6 +98,21 @@ func (c *converter) restartPolicy(name string) spec.RestartPolicy {
 		return spec.RestartOnFailure
 	}
 	return spec.RestartAlways
+}
+
+// maxRestarts returns the maximum of restarts of a service that is restarted on failure; nil: there is none. Compose has 0 for none.
+func (c *converter) maxRestarts(name string) *int32 {
+	s := c.p.Services[name]
+	word, number, _ := strings.Cut(s.Restart, ":")
+	limit, _ := strconv.ParseUint(number, 10, 31) // 0: another policy, or none
+	if d := s.Deploy; word == "" && d != nil && d.RestartPolicy != nil && d.RestartPolicy.MaxAttempts != nil {
+		limit = min(*d.RestartPolicy.MaxAttempts, math.MaxInt32)
+	}
+	if limit == 0 {
+		return nil
+	}
+	n := int32(limit)
+	return &n
 }
 
 // devices converts the devices of a container.
@@ -294,10 +315,13 @@ func (c *converter) podFields(w *pod, path []string, s *types.ServiceConfig) {
 		c.shared(w, at("ipc"), ipc, nil)
 	}
 	if s.Hostname != "" && s.Name == w.leader {
-		if isLabel(s.Hostname) {
+		switch {
+		case isLabel(s.Hostname):
 			w.Hostname = s.Hostname
-		} else {
-			c.lose(at("hostname"), "a host name is a DNS label: lower case letters, digits and -", "set hostname: "+dnsName(s.Hostname))
+		case len(validation.IsDNS1123Subdomain(s.Hostname)) == 0 && len(s.Hostname) <= spec.MaxHostname && !w.HostNetwork:
+			w.HostnameOverride = s.Hostname
+		default:
+			c.lose(at("hostname"), "a host name consists of lower case letters, digits, - and .", "set hostname: "+dnsName(s.Hostname))
 		}
 	}
 	c.dns(w, s)

@@ -110,7 +110,15 @@ func (c *converter) mount(w *pod, at []string, v *types.ServiceVolumeConfig, con
 			size = new(inBytes(v.Tmpfs.Size))
 		}
 		m.Name = filepath.Base(v.Target)
-		w.mountNew(container, m, memory(size))
+		volume := memory(size)
+		switch {
+		case v.Tmpfs == nil || v.Tmpfs.Mode == 0:
+		case v.Tmpfs.Mode <= 0o1777:
+			volume.EmptyDir.Mode = new(int32(v.Tmpfs.Mode))
+		default:
+			c.drop(append(slices.Clone(at), "tmpfs", "mode"), fmt.Sprintf("the mode %#o of tmpfs", v.Tmpfs.Mode))
+		}
+		w.mountNew(container, m, volume)
 	case types.VolumeTypeImage:
 		if v.Image != nil {
 			m.SubPath = v.Image.SubPath
