@@ -10,6 +10,7 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/container"
+	"github.com/podstead/podstead/runtime/forwarder"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/ociruntime"
@@ -159,7 +160,11 @@ func (o Options) logs() container.Logs {
 }
 
 func (o Options) network(bootID string) sandbox.NetworkOptions {
-	return sandbox.NetworkOptions{
+	n := sandbox.NetworkOptions{
 		Mode: o.NetworkMode, Bridge: o.Bridge, Subnets: o.Subnets, BootID: bootID, Dirs: o.dirs(), Log: o.Logger,
 	}
+	if o.Rootless {
+		n.Forwarder = forwarder.Socket(o.RunDir)
+	}
+	return n
 }

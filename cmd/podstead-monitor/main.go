@@ -1,7 +1,7 @@
 // Command podstead-monitor is the parent of all containers of a host, and the keeper that starts it again. The podstead daemon starts one
 // keeper; see package monitor. In pods whose containers share a PID namespace it is also the pause process; see package pause.
-// In containers with an init process it is that process; see package containerinit. It also holds the namespaces of a daemon without root;
-// see package holder.
+// In containers with an init process it is that process; see package containerinit. It also holds the namespaces of a daemon without root,
+// see package holder, and forwards its host ports, see package forwarder.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"github.com/podstead/podstead/runtime/containerinit"
+	"github.com/podstead/podstead/runtime/forwarder"
 	"github.com/podstead/podstead/runtime/holder"
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/pause"
@@ -31,6 +32,9 @@ func main() {
 	}
 	if holder.Invoked(os.Args) {
 		os.Exit(holder.Main())
+	}
+	if forwarder.Invoked(os.Args) {
+		os.Exit(forwarder.Main(context.Background(), os.Args))
 	}
 	os.Exit(monitor.Main(context.Background(), version, os.Args))
 }

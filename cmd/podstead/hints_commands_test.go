@@ -51,7 +51,6 @@ var recipes = map[string]recipe{
 	"login REGISTRY":        {as: "printf 'alice\\nsecret\\n' | script -qec 'podstead login registry.example.com' /dev/null"},
 	"login X":               {as: "printf 'alice\\nsecret\\n' | script -qec 'podstead login registry.example.com' /dev/null"},
 	"port-forward POD PORT": {until: "Forwarding"},
-	"port-forward X X:X":    {as: "podstead port-forward web 18090:80", until: "Forwarding"},
 	"rollout undo X --to-generation X": {
 		before: []string{"delete web", "apply web.toml --wait", "apply changed.toml --wait"},
 		as:     "podstead rollout undo web --to-generation 1",

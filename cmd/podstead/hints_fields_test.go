@@ -75,6 +75,7 @@ var fieldsOfHints = map[string][2]string{
 	"set seccompProfile in the pod file": {
 		"", `securityContext.seccompProfile = { type = "Localhost", localhostProfile = "web.json" }`,
 	},
+	"use an address of the host for hostIP":    {"", `ports = [{ containerPort = 80, hostPort = 8080, hostIP = "192.0.2.1" }]`},
 	"write a table [[configMaps]]":             {"[[configMaps]]\nname = \"c\"\ndata = { k = \"v\" }", ""},
 	"write a table [[secrets]]":                {"[[secrets]]\nname = \"s\"\ndata = { k = \"v\" }", ""},
 	"write resources.limits":                   {"", `resources.limits = { memory = "64Mi" }`},

@@ -30,7 +30,7 @@ func ofRoot() []string {
 func ofUser(c *config.Config) []check {
 	return []check{
 		{"privileges", func() result {
-			return ok("user %d without root: pods have no host ports, limits of CPU and memory, or devices", os.Geteuid())
+			return ok("user %d without root: pods have no limits of CPU and memory, and no devices", os.Geteuid())
 		}},
 		{"runtime directory", func() result { return runtimeDirectory(c, os.Geteuid()) }},
 		{"group", func() result { return primaryGroup(user.LookupId) }},
@@ -39,6 +39,9 @@ func ofUser(c *config.Config) []check {
 		{"user namespaces", func() result { return unprivileged("/proc") }},
 		{"way out", func() result {
 			return wayOut(exec.LookPath, "/dev/net/tun", (&rootless.Namespaces{StateDir: c.StateDir, RunDir: c.RunDir}).Outlet)
+		}},
+		{"host ports", func() result {
+			return hostPorts((&rootless.Namespaces{StateDir: c.StateDir, RunDir: c.RunDir}).Forwarder)
 		}},
 		{"name servers", func() result { return nameServers("/etc/resolv.conf") }},
 		{"AppArmor", func() result { return ok("not used without root: containers run without a profile") }},
@@ -185,6 +188,29 @@ func wayOut(look func(string) (string, error), tun string, outlet func() (rootle
 		return result{Warn, "pasta does not run: pods reach each other, and nothing else", "run podstead get, which starts it"}
 	}
 	return ok("pasta runs, PID %d; the host's loopback is not reached", o.PID)
+}
+
+// hostPorts checks what forwards host ports to pods.
+func hostPorts(forwarder func() (rootless.Outlet, error)) result {
+	o, err := forwarder()
+	switch {
+	case err != nil:
+		return result{Warn, err.Error(), ""}
+	case !o.Needed:
+		return ok("the forwarder starts with the first pod")
+	case o.PID == 0 && o.Error != "":
+		return result{
+			Warn, "pods have no host ports: " + o.Error,
+			"remove the cause, then run podstead get after 30 seconds, which starts the forwarder again",
+		}
+	case o.PID == 0:
+		return result{Warn, "the forwarder does not run: pods have no host ports", "run podstead get, which starts it"}
+	}
+	first, err := os.ReadFile("/proc/sys/net/ipv4/ip_unprivileged_port_start")
+	if err != nil {
+		return result{Warn, err.Error(), ""}
+	}
+	return ok("the forwarder runs, PID %d; ports from %s", o.PID, strings.TrimSpace(string(first)))
 }
 
 // nameServers checks that pods and pulls of images reach a name server of the host. One on a loopback address is reached through pasta,

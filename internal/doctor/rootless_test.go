@@ -99,6 +99,26 @@ func TestWayOut(t *testing.T) {
 	}
 }
 
+func TestHostPorts(t *testing.T) {
+	for _, test := range []struct {
+		forwarder rootless.Outlet
+		err       error
+		grade     Grade
+		detail    string
+	}{
+		{rootless.Outlet{}, nil, OK, "starts with the first pod"},
+		{rootless.Outlet{Needed: true, PID: 7}, nil, OK, "PID 7; ports from "},
+		{rootless.Outlet{Needed: true}, nil, Warn, "does not run"},
+		{rootless.Outlet{Needed: true, Error: "no descriptor"}, nil, Warn, "no descriptor"},
+		{rootless.Outlet{}, errors.New("cannot be read"), Warn, "cannot be read"},
+	} {
+		r := hostPorts(func() (rootless.Outlet, error) { return test.forwarder, test.err })
+		if r.grade != test.grade || !strings.Contains(r.detail, test.detail) {
+			t.Errorf("%+v: %+v", test, r)
+		}
+	}
+}
+
 // TestNameServers tests name servers that pods cannot reach.
 func TestNameServers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "resolv.conf")

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/forwarder"
 	"github.com/podstead/podstead/runtime/holder"
 	"github.com/podstead/podstead/runtime/oci"
 )
@@ -84,16 +85,11 @@ func (n *Namespaces) start(ctx context.Context, flags uintptr, args []string, pr
 	if _, err := release.Write([]byte{0}); err != nil {
 		return process{}, fmt.Errorf("create namespaces: %w", err)
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := reports.SetReadDeadline(deadline); err != nil {
-			return process{}, fmt.Errorf("create namespaces: %w", err)
-		}
-	}
-	text, err := io.ReadAll(io.LimitReader(reports, 4096))
+	text, err := readReport(ctx, reports)
 	switch {
 	case err != nil:
 		return process{}, fmt.Errorf("create namespaces: %w", err)
-	case string(text) != holder.Ready:
+	case text != holder.Ready:
 		return process{}, createError(fmt.Errorf("the holder has exited: %s", text))
 	}
 	p := processOf(cmd.Process.Pid)
@@ -207,4 +203,53 @@ func (n *Namespaces) startPasta(ctx context.Context, anchor process) (process, e
 		return p, errors.New("pasta has exited")
 	}
 	return p, nil
+}
+
+// startForwarder starts the forwarder of host ports for a process in the namespaces. It stays in the network namespace of the host.
+func (n *Namespaces) startForwarder(ctx context.Context, anchor process) (process, error) {
+	user, err := os.Open(anchor.path("ns/user"))
+	if err != nil {
+		return process{}, err
+	}
+	defer user.Close()
+	reports, report, err := os.Pipe()
+	if err != nil {
+		return process{}, err
+	}
+	defer reports.Close()
+	defer report.Close()
+	cmd := exec.Command(n.Holder) // without a context: it outlives this process
+	cmd.Args = forwarder.Args(n.Holder, forwarder.Socket(n.RunDir))
+	cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH")}, "/"
+	cmd.ExtraFiles = []*os.File{report, user} // ReadyFD, UserFD
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return process{}, fmt.Errorf("start the forwarder: %w", err)
+	}
+	_ = report.Close()
+	text, err := readReport(ctx, reports)
+	if err == nil && text != forwarder.Ready {
+		err = fmt.Errorf("it has exited: %s", text)
+	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return process{}, fmt.Errorf("start the forwarder: %w", err)
+	}
+	p := processOf(cmd.Process.Pid)
+	go func() { _ = cmd.Wait() }() // it is reaped if it is killed while this process runs
+	return p, nil
+}
+
+// readReport reads what a process that stays writes when it is ready.
+func readReport(ctx context.Context, reports *os.File) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, programTimeout)
+	defer cancel()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := reports.SetReadDeadline(deadline); err != nil {
+			return "", err
+		}
+	}
+	text, err := io.ReadAll(io.LimitReader(reports, 4096))
+	return string(text), err
 }

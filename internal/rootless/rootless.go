@@ -25,6 +25,7 @@ import (
 	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/internal/idmap"
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/forwarder"
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/record"
 )
@@ -78,6 +79,10 @@ type names struct {
 	// PastaError is why pasta could not be started at PastaTried. Empty: it was.
 	PastaError string    `json:"pastaError,omitempty"`
 	PastaTried time.Time `json:"pastaTried,omitzero"`
+	// Forwarder is the first process of package forwarder, ForwarderError why it could not be started at ForwarderTried.
+	Forwarder      process   `json:"forwarder,omitzero"`
+	ForwarderError string    `json:"forwarderError,omitempty"`
+	ForwarderTried time.Time `json:"forwarderTried,omitzero"`
 }
 
 // Inside reports whether this process was started by [Namespaces.Enter]: it has the variable, and is in a user namespace that maps a part
@@ -245,10 +250,41 @@ func (n *Namespaces) anchor(ctx context.Context) (process, error) {
 	return a, n.connect(ctx, r, a)
 }
 
-// connect starts pasta for a process in the namespaces, if it does not run. The caller holds the lock.
+// connect starts pasta and the forwarder for a process in the namespaces, if they do not run. The caller holds the lock.
 func (n *Namespaces) connect(ctx context.Context, r names, anchor process) error {
-	if r.Pasta.runs() {
+	before := r
+	n.connectPasta(ctx, &r, anchor)
+	n.connectForwarder(ctx, &r, anchor)
+	if r == before {
 		return nil
+	}
+	if err := n.write(r); err != nil { // such as of a full disk: pods run without it, and the processes are found by their arguments
+		n.warn(err.Error())
+	}
+	return nil
+}
+
+// connectForwarder starts the forwarder for a process in the namespaces, if none of its processes runs: a worker has all ports, and serves
+// the daemon alone.
+func (n *Namespaces) connectForwarder(ctx context.Context, r *names, anchor process) {
+	if r.Forwarder.runs() || len(n.forwarders()) > 0 {
+		return
+	}
+	before := r.ForwarderError
+	r.ForwarderError, r.ForwarderTried = "", time.Time{}
+	var err error
+	if r.Forwarder, err = n.startForwarder(ctx, anchor); err != nil {
+		r.ForwarderError, r.ForwarderTried = err.Error(), time.Now()
+		if r.ForwarderError != before {
+			n.warn("pods have no host ports: " + r.ForwarderError)
+		}
+	}
+}
+
+// connectPasta starts pasta for a process in the namespaces, if it does not run.
+func (n *Namespaces) connectPasta(ctx context.Context, r *names, anchor process) {
+	if r.Pasta.runs() {
+		return
 	}
 	before := r.PastaError
 	r.PastaError, r.PastaTried = "", time.Time{}
@@ -264,20 +300,16 @@ func (n *Namespaces) connect(ctx context.Context, r names, anchor process) error
 			}
 		}
 	}
-	if err := n.write(r); err != nil { // such as of a full disk: pods run without it, and pasta is found by its file
-		n.warn(err.Error())
-	}
-	return nil
 }
 
-// retryInterval is the least time between two starts of pasta by [Namespaces.Reconnect] if the first one has failed.
+// retryInterval is the least time between two starts of pasta or the forwarder by [Namespaces.Reconnect] if the first one has failed.
 const retryInterval = 30 * time.Second
 
-// Reconnect starts pasta if it does not run and the namespaces exist: it has failed before, such as without a network, or was killed. A
-// daemon cannot do that, because it is in the network namespace. It does nothing if another process has the lock, or if the last try was a
-// short time ago.
+// Reconnect starts pasta and the forwarder if they do not run and the namespaces exist: the start has failed before, such as without a
+// network, or they were killed. A daemon cannot do that, because it is in the network namespace. It does nothing if another process has the
+// lock, or if the last try was a short time ago.
 func (n *Namespaces) Reconnect(ctx context.Context) error {
-	if r, err := n.read(); err != nil || !n.lacksPasta(r, time.Now()) {
+	if r, err := n.read(); err != nil || !n.lacks(r, time.Now()) {
 		return err
 	}
 	lock, err := n.tryLock()
@@ -286,23 +318,46 @@ func (n *Namespaces) Reconnect(ctx context.Context) error {
 	}
 	defer unix.Close(lock)
 	r, err := n.read()
-	if err != nil || !n.lacksPasta(r, time.Now()) {
+	if err != nil || !n.lacks(r, time.Now()) {
+		return err
+	}
+	if err := closeOnExec(); err != nil {
 		return err
 	}
 	return n.connect(ctx, r, n.find(r))
 }
 
-// lacksPasta reports whether a start of pasta is due.
-func (n *Namespaces) lacksPasta(r names, now time.Time) bool {
-	wait := retryInterval - now.Sub(r.PastaTried)
-	return (wait <= 0 || wait > retryInterval) && !r.Pasta.runs() && n.find(r) != (process{})
+// lacks reports whether a start of pasta or the forwarder is due.
+func (n *Namespaces) lacks(r names, now time.Time) bool {
+	due := func(tried time.Time) bool {
+		wait := retryInterval - now.Sub(tried)
+		return wait <= 0 || wait > retryInterval
+	}
+	lacks := due(r.PastaTried) && !r.Pasta.runs() ||
+		due(r.ForwarderTried) && !r.Forwarder.runs() && len(n.forwarders()) == 0
+	return lacks && n.find(r) != (process{})
 }
 
-// Outlet describes the way out of the network namespace.
+// Outlet describes a process that connects the network namespace with the host: pasta or the forwarder.
 type Outlet struct {
 	Needed bool   // the namespaces exist
-	PID    int    // of pasta; 0: it does not run
+	PID    int    // 0: it does not run
 	Error  string // why it could not be started; empty if it was not tried, or has exited
+}
+
+// Forwarder returns the state of the forwarder of host ports.
+func (n *Namespaces) Forwarder() (Outlet, error) {
+	r, err := n.read()
+	if err != nil {
+		return Outlet{}, err
+	}
+	o := Outlet{Needed: n.find(r) != (process{}), Error: r.ForwarderError}
+	if r.Forwarder.runs() {
+		o.PID = r.Forwarder.PID
+	} else if all := n.forwarders(); len(all) > 0 {
+		o.PID = all[0].PID
+	}
+	return o, nil
 }
 
 // Outlet returns the state of pasta.
@@ -444,6 +499,29 @@ func (n *Namespaces) allMonitors() (found []process) {
 	return found
 }
 
+// forwarders returns the processes of the forwarder. A container can start a process with their arguments, but not in the PID namespace of
+// the host. The first one is in the user namespace of the host, so a process in these namespaces may not inspect it, but knows its user.
+func (n *Namespaces) forwarders() (found []process) {
+	pids := process{PID: os.Getpid()}.namespace("pid")
+	for _, pid := range forwarder.Processes(forwarder.Socket(n.RunDir)) {
+		p := processOf(pid)
+		if p.PID == 0 {
+			continue
+		}
+		in := p.namespace("pid")
+		var st unix.Stat_t
+		if in == pids || in == "" && unix.Stat(p.path(""), &st) == nil && int(st.Uid) == os.Geteuid() {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// endForwarder kills the processes of the forwarder.
+func (n *Namespaces) endForwarder(ctx context.Context) error {
+	return killAll(ctx, func() ([]process, error) { return n.forwarders(), nil })
+}
+
 // clear ends what earlier namespaces have left: all processes in the user namespaces of the holder, the keeper and the monitor, or else
 // containers by the records of their monitor. A daemon in new namespaces could not reach them, and its containers would use the same
 // volumes.
@@ -473,6 +551,9 @@ func (n *Namespaces) clear(ctx context.Context, r names) error {
 		}
 	}
 	for _, d := range dirs { // they would start others
+		if err := d.endForwarder(ctx); err != nil {
+			return err
+		}
 		if err := killAll(ctx, func() ([]process, error) { return d.monitors(), nil }); err != nil {
 			return err
 		}
@@ -545,7 +626,7 @@ func (n *Namespaces) Release(ctx context.Context) error {
 	if err := os.Remove(filepath.Join(n.StateDir, recordFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return errors.Join(r.Pasta.killIfRuns(), r.Holder.killIfRuns())
+	return errors.Join(n.endForwarder(ctx), r.Pasta.killIfRuns(), r.Holder.killIfRuns())
 }
 
 // usedByOthers reports whether processes are in the user namespace of this one that are no part of the daemon. Those that are about to exit
@@ -567,6 +648,7 @@ func (n *Namespaces) usedByOthers(ctx context.Context, r names) (bool, error) {
 			return false, err
 		}
 		parts := append(n.monitorsIn(self.namespace("user")), self, r.Holder, r.Pasta)
+		parts = append(parts, n.forwarders()...)
 		if !slices.ContainsFunc(all, func(p process) bool { return !slices.Contains(parts, p) }) {
 			return false, nil
 		}

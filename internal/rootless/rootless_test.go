@@ -2,7 +2,10 @@ package rootless
 
 import (
 	"bufio"
+	"context"
 	"errors"
+	"log/slog"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/runtime/forwarder"
 	"github.com/podstead/podstead/runtime/proctree/proctreetest"
 )
 
@@ -53,6 +57,104 @@ func TestFreeRange(t *testing.T) {
 func namespaces(t *testing.T) *Namespaces {
 	t.Helper()
 	return &Namespaces{StateDir: t.TempDir(), RunDir: t.TempDir()}
+}
+
+// TestMain runs this program as a forwarder if it is one.
+func TestMain(m *testing.M) {
+	if forwarder.Invoked(os.Args) {
+		os.Exit(forwarder.Main(context.Background(), os.Args))
+	}
+	os.Exit(m.Run())
+}
+
+// TestForwarder tests that the forwarder is started by the next command if it was killed, and not while one of its processes runs.
+func TestForwarder(t *testing.T) {
+	n := namespaces(t)
+	boot, err := bootid.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Holder = filepath.Join(t.TempDir(), "podstead-monitor")
+	if err := os.Symlink(program, n.Holder); err != nil {
+		t.Fatal(err)
+	}
+	n.Warn = func(message string) { t.Error(message) }
+	writeToken(t, n, "t")
+	self := processOf(os.Getpid())
+	if err := n.write(names{BootID: boot, RunDir: n.RunDir, Token: "t", Holder: self, Pasta: self}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.endForwarder(context.Background()); err != nil || len(n.forwarders()) > 0 {
+			t.Errorf("left: %v, %v", n.forwarders(), err)
+		}
+	})
+	started := func() process {
+		t.Helper()
+		if err := n.Reconnect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r, err := n.read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Forwarder
+	}
+	first := started()
+	if !first.runs() || started() != first {
+		t.Fatalf("started twice, or not at all: %v", first)
+	}
+	if o, err := n.Forwarder(); err != nil || o != (Outlet{Needed: true, PID: first.PID}) {
+		t.Errorf("state %+v, %v", o, err)
+	}
+	c := forwarder.NewClient(t.Context(), forwarder.Socket(n.RunDir), "/proc/self/ns/net", slog.New(slog.DiscardHandler))
+	defer c.Close()
+	port := forwarder.Port{Protocol: forwarder.TCP, Addr: netip.MustParseAddr("192.0.2.9"), Port: 1}
+	if err := c.Check(t.Context(), port); !errors.Is(err, unix.EADDRNOTAVAIL) {
+		t.Errorf("check: %v", err)
+	}
+	if all := n.forwarders(); len(all) != 2 {
+		t.Errorf("processes %v, want the first one and the worker", all)
+	}
+	if err := first.kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := killAll(t.Context(), func() (left []process, err error) {
+		if first.runs() {
+			left = append(left, first)
+		}
+		return left, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if again := started(); again != first {
+		t.Errorf("%v was started beside the worker", again)
+	}
+	if err := n.endForwarder(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if again := started(); again == first || !again.runs() {
+		t.Errorf("not started again: %v", again)
+	}
+	if err := n.endForwarder(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := n.Forwarder(); err != nil || o != (Outlet{Needed: true}) {
+		t.Errorf("state %+v, %v", o, err)
+	}
+	var warnings []string
+	n.Warn = func(message string) { warnings = append(warnings, message) }
+	n.Holder = "/does/not/exist"
+	for range 2 { // it is not tried with each command
+		started()
+	}
+	if o, err := n.Forwarder(); err != nil || len(warnings) != 1 || !strings.Contains(o.Error, "no such file") {
+		t.Errorf("state %+v, %v, %q", o, err, warnings)
+	}
 }
 
 // TestRecord tests that processes of an earlier boot, and those of a damaged record, are not used.
@@ -308,7 +410,7 @@ func TestReconnect(t *testing.T) {
 	}
 	writeToken(t, n, "t")
 	self := processOf(os.Getpid())
-	if err := n.write(names{BootID: boot, RunDir: n.RunDir, Token: "t", Holder: self}); err != nil {
+	if err := n.write(names{BootID: boot, RunDir: n.RunDir, Token: "t", Holder: self, Forwarder: self}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -50,6 +50,9 @@ func (n *Network) ensureBase(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if n.opts.Forwarder != nil {
+			n.keepSources(ctx)
+		}
 		n.base = b
 	}
 	return n.step(ctx, "accept packets in FORWARD", func() error { return n.rules.AcceptForwarded(ctx) })

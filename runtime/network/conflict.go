@@ -2,15 +2,20 @@ package network
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/forwarder"
 )
 
-// Check reports whether the host ports of a pod are free. The error is a *ConflictError if a port is in use. It reserves
-// nothing; Setup checks again.
+// Check reports whether the host ports of a pod are free. The error is a *ConflictError if a port is in use, and an *UnusableError if a
+// user cannot have it. It reserves nothing; Setup checks again.
 //
 // A port on which a process of the host listens is refused too, since packets would no longer reach that process. The
 // kubelet does not check this, and CNI's portmap silently takes over the port. The check is best effort: it applies to
@@ -28,7 +33,7 @@ func (n *Network) Check(r Request) error {
 	if known || r.NetnsPath == "" {
 		return nil
 	}
-	return n.listeners(r.Ports)
+	return n.listeners(context.Background(), r.Ports) //nolint:forbidigo // for Admit, which has none; the forwarder bounds its answer
 }
 
 // conflict finds another pod with one of the ports.
@@ -48,20 +53,29 @@ func (n *Network) conflict(uid string, ports []Port) error {
 	return nil
 }
 
-// listeners finds a process of the host that listens on one of the ports.
-func (n *Network) listeners(ports []Port) error {
+// listeners finds a process of the host that listens on one of the ports, and with a forwarder, any reason why it cannot listen on them.
+func (n *Network) listeners(ctx context.Context, ports []Port) error {
 	if len(ports) == 0 {
 		return nil
 	}
-	return n.namespace.Do(func() error {
-		for _, p := range ports {
-			taken, err := portInUse(p)
-			if err != nil {
-				return err
+	check := func(p forwarder.Port) error { return n.opts.Forwarder.Check(ctx, p) }
+	host := Namespace{} // the forwarder is in that of the host
+	if n.opts.Forwarder == nil {
+		host = n.namespace
+		check = func(p forwarder.Port) error {
+			err := forwarder.Check(p)
+			if errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.EAFNOSUPPORT) { // the host can get the address later
+				return nil
 			}
-			if taken {
-				pid, process := portListener(p)
-				return &ConflictError{Port: p, PID: pid, Process: process}
+			return err
+		}
+	}
+	return host.Do(func() error {
+		for _, p := range ports {
+			if on, ok := p.onHost(); ok { // SCTP is not checked
+				if err := portError(ports, check(on)); err != nil {
+					return err
+				}
 			}
 		}
 		return nil
@@ -69,7 +83,10 @@ func (n *Network) listeners(ports []Port) error {
 }
 
 // boundByOthers finds processes of the host that listen on host ports of pods. They were started after the pod, and get no connections.
-func (n *Network) boundByOthers() (findings []Finding, err error) {
+func (n *Network) boundByOthers(ctx context.Context) (findings []Finding, err error) {
+	if n.opts.Forwarder != nil { // it listens, so no other process does
+		return nil, nil
+	}
 	type hostPort struct {
 		pod  string
 		port Port
@@ -89,7 +106,7 @@ func (n *Network) boundByOthers() (findings []Finding, err error) {
 		return cmp.Or(strings.Compare(a.pod, b.pod), cmp.Compare(a.port.HostPort, b.port.HostPort))
 	})
 	for _, p := range ports {
-		err := n.listeners([]Port{p.port})
+		err := n.listeners(ctx, []Port{p.port})
 		conflict, bound := errors.AsType[*ConflictError](err)
 		switch {
 		case bound:

@@ -10,6 +10,9 @@
 // crash, either [Network.Setup] for the same pod completes the setup, or [Network.Reconcile] and [Network.Teardown]
 // remove it. If the lease file is lost, leases of running pods are recovered from their links.
 //
+// If the network namespace is not that of the host, as for a daemon without root, package forwarder listens on host ports in that of the
+// host and connects to pods from the addresses of clients. This package routes the replies to it, with a third table, a rule and a route.
+//
 // Connections to host ports on [::1] are rejected, since the kernel cannot translate them. "localhost" works through
 // 127.0.0.1.
 //

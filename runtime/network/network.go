@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/podstead/podstead/internal/statefile"
+	"github.com/podstead/podstead/runtime/forwarder"
 )
 
 // DefaultBridge is the default name of the bridge.
@@ -33,6 +34,8 @@ type Options struct {
 	Subnets []netip.Prefix
 	// NetnsPath is the network namespace of the host. Empty means that of this process.
 	NetnsPath string
+	// Forwarder listens on host ports if NetnsPath is not the network namespace of the host. Nil: it is. Close closes it.
+	Forwarder *forwarder.Client
 	// Log receives errors of background work and other warnings. Nil discards them.
 	Log *slog.Logger
 }
@@ -66,6 +69,7 @@ type Network struct {
 	// base and rules are used only with lock held. base is nil until this process has verified what all pods share.
 	base  *base
 	rules *ruleset
+	mark  int // of sockets of the forwarder; 0: they do not have the addresses of clients
 
 	fault func(step string) error // lets tests fail or crash a step; nil otherwise
 }
@@ -138,6 +142,9 @@ func (n *Network) Close() error {
 	n.closed = true
 	n.mu.Unlock()
 	n.workers.Wait()
+	if n.opts.Forwarder != nil {
+		n.opts.Forwarder.Close()
+	}
 	n.links.Close()
 	return errors.Join(n.rules.Close(), n.namespace.Close())
 }
@@ -232,6 +239,6 @@ func (n *Network) Diagnose(ctx context.Context) ([]Finding, error) {
 	t := diagnosis{Namespace: n.namespace, Bridge: n.opts.Bridge, Subnets: slices.Clone(n.subnets), InUse: n.inUse()}
 	n.mu.Unlock()
 	findings, err := diagnose(ctx, t)
-	bound, failed := n.boundByOthers()
+	bound, failed := n.boundByOthers(ctx)
 	return append(findings, bound...), errors.Join(err, failed)
 }

@@ -253,7 +253,7 @@ func TestBoundByOthers(t *testing.T) {
 		{"no port", Lease{Pod: "web", Link: "ps1"}, false},
 	} {
 		n := &Network{leases: map[string]*attachment{"u": {Lease: test.lease}}}
-		findings, err := n.boundByOthers()
+		findings, err := n.boundByOthers(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

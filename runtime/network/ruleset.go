@@ -17,8 +17,8 @@ import (
 // The ruleset writes the nftables rules of a pod network: translation of host ports, rejection of packets that
 // cannot reach a pod, masquerading, filtering of forwarded packets, and the guard against spoofed senders.
 //
-// It owns two tables with the bridge's name, one of family inet and one of family bridge, and the rules with the bridge's
-// name as comment in the FORWARD chains of iptables. It keeps no state: callers pass the endpoints. It must not make links
+// It owns two tables with the bridge's name, one of family inet and one of family bridge, with a forwarder a third one, and the rules with
+// the bridge's name as comment in the FORWARD chains of iptables. It keeps no state: callers pass the endpoints. It must not make links
 // or addresses.
 
 // endpoint is a pod with an address of its own.
@@ -64,22 +64,22 @@ func linkPrefix(bridge string) string {
 
 // Exists reports whether the table with the port translation exists.
 func (r *ruleset) Exists(ctx context.Context) (bool, error) {
-	return r.hasTable(ctx, nftables.TableFamilyINet)
+	return r.hasTable(ctx, r.table())
 }
 
 // GuardExists reports whether the table with the guard exists.
 func (r *ruleset) GuardExists(ctx context.Context) (bool, error) {
-	return r.hasTable(ctx, nftables.TableFamilyBridge)
+	return r.hasTable(ctx, r.guardTable())
 }
 
-func (r *ruleset) hasTable(ctx context.Context, f nftables.TableFamily) (found bool, err error) {
+func (r *ruleset) hasTable(ctx context.Context, t *nftables.Table) (found bool, err error) {
 	err = r.do(ctx, func(c *nftables.Conn) error {
-		_, err := c.ListTableOfFamily(r.bridge, f)
+		_, err := c.ListTableOfFamily(t.Name, t.Family)
 		if errors.Is(err, unix.ENOENT) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("get table %s: %w", r.bridge, err)
+			return fmt.Errorf("get table %s: %w", t.Name, err)
 		}
 		found = true
 		return nil
@@ -87,11 +87,11 @@ func (r *ruleset) hasTable(ctx context.Context, f nftables.TableFamily) (found b
 	return found, err
 }
 
-// Delete deletes both tables and the rules in the chains of iptables. It is no error if there are none.
+// Delete deletes all tables and the rules in the chains of iptables. It is no error if there are none.
 func (r *ruleset) Delete(ctx context.Context) error {
 	errs := []error{r.deleteForwardRules(ctx)}
-	for _, t := range []*nftables.Table{r.table(), r.guardTable()} {
-		found, err := r.hasTable(ctx, t.Family)
+	for _, t := range []*nftables.Table{r.table(), r.guardTable(), r.sourcesTable()} {
+		found, err := r.hasTable(ctx, t)
 		if found {
 			err = r.do(ctx, func(c *nftables.Conn) error {
 				c.DelTable(t)

@@ -16,7 +16,7 @@ const rollbackTimeout = 10 * time.Second
 
 // Setup sets up the network of a pod. It is idempotent: repeated with the same request, it completes a setup that was
 // interrupted, and returns the same addresses. If the first Setup of a pod fails, it is rolled back. The error is a
-// *ConflictError if a host port is in use; see Check.
+// *ConflictError if a host port is in use, or an *UnusableError; see Check.
 //
 // It takes about a millisecond, and up to removalTimeout longer while a pod of the same name is being removed.
 func (n *Network) Setup(ctx context.Context, r Request) (Result, error) {
@@ -41,7 +41,7 @@ func (n *Network) setUp(ctx context.Context, r Request) (Result, error) {
 		return Result{}, err
 	}
 	if old == nil && r.NetnsPath != "" {
-		if err := n.listeners(r.Ports); err != nil {
+		if err := n.listeners(ctx, r.Ports); err != nil {
 			return Result{}, err
 		}
 	}
@@ -157,6 +157,9 @@ func (n *Network) apply(ctx context.Context, r Request, l, old *attachment) erro
 		return err
 	}
 	if err := n.step(ctx, "publish ports", func() error { return n.publish(ctx, l, old) }); err != nil {
+		return err
+	}
+	if err := n.step(ctx, "forward ports", func() error { return n.forward(ctx, r.UID, l) }); err != nil {
 		return err
 	}
 	return n.step(ctx, "delete UDP flows", func() error { return n.deleteUDPFlows(l.Ports) })

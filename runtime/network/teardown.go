@@ -50,7 +50,10 @@ func (n *Network) tearDown(ctx context.Context, uid string) error {
 	var errs []error
 	errs = append(errs, n.step(ctx, "save leases", n.saveLeases))
 	if l.Link != "" {
-		err := n.step(ctx, "unpublish ports", func() error { return n.unpublish(ctx, l) })
+		err := n.step(ctx, "close ports", func() error { return n.unforward(ctx, uid) })
+		if err == nil {
+			err = n.step(ctx, "unpublish ports", func() error { return n.unpublish(ctx, l) })
+		}
 		if err == nil {
 			err = n.step(ctx, "revoke sender", func() error { return n.revokeSender(ctx, l) })
 		}
@@ -209,7 +212,7 @@ func (n *Network) reconcile(ctx context.Context, live []string) error {
 		n.base = nil
 		errs = append(errs, n.ensureBase(ctx))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, n.forwardAll(ctx))...)
 }
 
 func (n *Network) hasLink(name string) bool {
@@ -282,6 +285,9 @@ func (n *Network) remove(ctx context.Context) error {
 func (n *Network) removeBase(ctx context.Context) error {
 	n.base = nil
 	errs := []error{n.rules.Delete(ctx)}
+	if n.opts.Forwarder != nil {
+		errs = append(errs, n.removeSources())
+	}
 	bridge, err := n.links.LinkByName(n.opts.Bridge)
 	if err == nil {
 		err = n.links.LinkDel(bridge)

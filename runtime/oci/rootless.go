@@ -30,8 +30,7 @@ func (h Host) CheckRootless(pod *spec.Pod) []lifecycle.Refusal {
 	r.deny(pod.HostUsers != nil && !*pod.HostUsers, "hostUsers", "false: without root, all pods share the user namespace of the user",
 		"remove the field: root in the pod is unprivileged on the host in any case")
 	for field, port := range pod.HostPortFields() {
-		forward := fmt.Sprintf("podstead port-forward %s %d:%d", pod.Name, port.HostPort, port.ContainerPort)
-		r.deny(true, field, "without root, host ports are not supported", "use "+forward+" in its place, or "+systemDaemon)
+		r.deny(port.Protocol == spec.ProtocolSCTP, field, "without root, host ports of SCTP are not supported", systemDaemon)
 	}
 	for _, name := range []string{spec.ResourceCPU, spec.ResourceMemory} {
 		for _, field := range pod.LimitFields(name) {

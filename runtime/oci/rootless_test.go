@@ -31,7 +31,11 @@ func TestCheckRootless(t *testing.T) {
 			},
 		},
 		{"CONTAINER\nports = [{ containerPort = 80 }]", nil},
-		{"CONTAINER\nports = [{ containerPort = 80 }, { containerPort = 81, hostPort = 81 }]", []string{"containers[0].ports[1].hostPort"}},
+		{"CONTAINER\nports = [{ containerPort = 80, hostPort = 80, protocol = 'UDP' }, { containerPort = 81, protocol = 'SCTP' }]", nil},
+		{
+			"CONTAINER\nports = [{ containerPort = 80, hostPort = 80 }, { containerPort = 81, hostPort = 81, protocol = 'SCTP' }]",
+			[]string{"containers[0].ports[1].hostPort"},
+		},
 		{"CONTAINER\nresources = { requests = { cpu = 1, memory = '1Mi' } }", nil},
 		{
 			"CONTAINER\nresources = { limits = { cpu = 1, memory = '1Mi', ephemeral-storage = '1Gi' } }",

@@ -3,10 +3,14 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/forwarder"
 	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
@@ -27,14 +31,16 @@ const (
 	NetworkNone   NetworkMode = "none"   // pods have a loopback interface only
 )
 
-// NetworkOptions configure the network. All fields are required, except Subnets; see [network.Options].
+// NetworkOptions configure the network. All fields are required, except Subnets and Forwarder; see [network.Options].
 type NetworkOptions struct {
 	Mode    NetworkMode
 	Bridge  string
 	Subnets []netip.Prefix
 	BootID  string
-	Dirs    record.Dirs
-	Log     *slog.Logger
+	// Forwarder is the socket of the forwarder of host ports for a daemon without root; empty: this network namespace is that of the host.
+	Forwarder string
+	Dirs      record.Dirs
+	Log       *slog.Logger
 }
 
 func (o NetworkOptions) network() network.Options {
@@ -54,7 +60,11 @@ type Network struct {
 // example without nftables in the kernel, it logs a warning: running pods must be supervised, pods with hostNetwork can start, and the
 // error is returned to each pod that needs the network.
 func OpenNetwork(ctx context.Context, o NetworkOptions, live []string) (*Network, error) {
-	n, err := network.New(ctx, o.network())
+	options := o.network()
+	if o.Forwarder != "" {
+		options.Forwarder = forwarder.NewClient(ctx, o.Forwarder, "/proc/self/ns/net", o.Log)
+	}
+	n, err := network.New(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +183,7 @@ func (n *Network) admitPort(field string, r network.Request, hostNetwork bool) e
 		return refusal
 	}
 	err := n.Check(r)
-	if err == nil {
+	if err == nil || errors.Is(err, forwarder.ErrUnavailable) { // the start of the pod is tried again
 		return nil
 	}
 	refusal.Message, refusal.Cause = err.Error(), err
@@ -184,6 +194,9 @@ func (n *Network) admitPort(field string, r network.Request, hostNetwork bool) e
 		}
 		refusal.Hint = portHint(conflict)
 	}
+	if unusable, is := errors.AsType[*network.UnusableError](err); is {
+		refusal.Hint = unusableHint(unusable)
+	}
 	return refusal
 }
 
@@ -193,4 +206,16 @@ func portHint(conflict *network.ConflictError) string {
 		return "use another host port"
 	}
 	return "use another host port, or find the process of the host that needs this one with ss -lnp"
+}
+
+// unusableHint returns the hint for a port that a user without root cannot have.
+func unusableHint(e *network.UnusableError) string {
+	switch {
+	case errors.Is(e, unix.EACCES):
+		return "use a host port from 1024, or permit it as root: " +
+			fmt.Sprintf("sysctl -w net.ipv4.ip_unprivileged_port_start=%d", e.Port.HostPort)
+	case errors.Is(e, unix.EADDRNOTAVAIL):
+		return "use an address of the host for hostIP, which ip address show lists, or omit hostIP for all addresses"
+	}
+	return "use another host port"
 }

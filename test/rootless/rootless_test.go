@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -21,7 +22,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/forwarder"
 	"github.com/podstead/podstead/runtime/namespace"
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/test/transcript"
 )
 
@@ -311,7 +314,7 @@ func (p *person) testRejected(t *testing.T) {
 		"hostIPC":                                  "hostIPC = true",
 		"shareProcessNamespace":                    "shareProcessNamespace = true",
 		"hostUsers":                                "hostUsers = false",
-		"containers[0].ports[0].hostPort":          "CONTAINER, ports = [{ containerPort = 80, hostPort = 8080 }] }]",
+		"containers[0].ports[0].hostPort":          "CONTAINER, ports = [{ containerPort = 80, hostPort = 8080, protocol = 'SCTP' }] }]",
 		"containers[0].resources.limits.memory":    "CONTAINER, resources = { limits = { memory = '64Mi' } } }]",
 		"containers[0].resources.limits.cpu":       "CONTAINER, resources = { limits = { cpu = 1 } } }]",
 		"containers[0].securityContext.privileged": "CONTAINER, securityContext = { privileged = true } }]",
@@ -359,6 +362,7 @@ func TestOtherUser(t *testing.T) {
 		{"ls", filepath.Join(state, "engine")},
 		{"ls", filepath.Join(state, "pods")},
 		{"ls", state},
+		{"ls", forwarder.Socket(filepath.Join(p.runDir(), "podstead"))},
 		{"cat", filepath.Join(state, "namespaces.json")},
 		{"nsenter", "--target", holder, "--user", "--preserve-credentials", "true"},
 		{"nsenter", "--target", container, "--user", "--net", "--preserve-credentials", "true"},
@@ -372,6 +376,12 @@ func TestOtherUser(t *testing.T) {
 		if err == nil || !strings.Contains(errs, "ermission denied") && !strings.Contains(errs, "ot permitted") {
 			t.Errorf("%v: %v, %s%s", args, err, out, errs)
 		}
+	}
+	ports := forwarder.NewClient(t.Context(), forwarder.Socket(filepath.Join(p.runDir(), "podstead")), "/proc/self/ns/net",
+		slog.New(slog.DiscardHandler))
+	defer ports.Close()
+	if err := ports.Check(t.Context(), forwarder.Port{Protocol: forwarder.TCP, Port: 18080}); !errors.Is(err, forwarder.ErrUnavailable) {
+		t.Errorf("the forwarder accepts root of the host, who is another user: %v", err)
 	}
 	if got := strconv.Itoa(p.one(t, httpd)); got != container {
 		t.Errorf("the container is process %s, was %s", got, container)
@@ -451,9 +461,16 @@ func await(t *testing.T, met func() bool) {
 // Addresses of the host of the users and of another host.
 const hostAddress, outsideAddress = "198.51.100.1", "198.51.100.2"
 
-// newNetwork connects the network namespace of this test, which is that of the host of its users, with another host, and gives pasta a
-// device that users can open. It returns the address of a server on the other host, which answers "outside".
+// newNetwork is newHost for tests that need the address of the other host only.
 func newNetwork(t *testing.T) string {
+	t.Helper()
+	newHost(t)
+	return outsideAddress
+}
+
+// newHost connects the network namespace of this test, which is that of the host of its users, with another host, and gives pasta a
+// device that users can open. It returns the network namespace of the other host, on which a server answers "outside".
+func newHost(t *testing.T) network.Namespace {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "n")
 	if err != nil {
@@ -510,7 +527,12 @@ func newNetwork(t *testing.T) string {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "outside") })}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	return outsideAddress
+	outside, err := network.OpenNamespace(pins.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = outside.Close() })
+	return outside
 }
 
 // outsideName is the name of the host of [newNetwork], which [newNameServer] resolves.

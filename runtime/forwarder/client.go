@@ -1,0 +1,309 @@
+package forwarder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// requestTimeout bounds a request.
+	requestTimeout = 10 * time.Second
+	// firstRetry and lastRetry are the times between two attempts to restore the ports after the worker was killed.
+	firstRetry, lastRetry = 50 * time.Millisecond, 5 * time.Second
+)
+
+// ErrUnavailable reports that the forwarder does not run: it was killed, and a daemon cannot start it.
+var ErrUnavailable = errors.New("the forwarder of host ports does not run, any command of podstead starts it")
+
+// Client is the connection of a daemon to the forwarder. It connects with the first request. If the worker was killed, it connects to
+// another one and sends all ports to it. It is safe for concurrent use. The caller calls Close.
+type Client struct {
+	socket, namespace string
+	log               *slog.Logger
+
+	closed  context.Context //nolint:containedctx // canceled by Close, which ends the restoration
+	close   context.CancelFunc
+	workers sync.WaitGroup
+
+	mu        sync.Mutex // held during requests
+	network   Network
+	all       map[string][]Forward
+	conn      *connection // nil: there is none
+	restoring bool
+	warned    string // the last reason why sources are not kept
+}
+
+// connection is a connection to a worker.
+type connection struct {
+	*net.UnixConn
+	responses chan response // closed at the end of the connection
+}
+
+// NewClient returns a client that does not connect yet. The socket is that of [Socket], and namespace the path of the network namespace of
+// pods. The client is used until Close, also after the end of ctx.
+func NewClient(ctx context.Context, socket, namespace string, log *slog.Logger) *Client {
+	c := &Client{socket: socket, namespace: namespace, log: log, all: map[string][]Forward{}}
+	c.closed, c.close = context.WithCancel(context.WithoutCancel(ctx))
+	return c
+}
+
+// Close closes the connection. The ports stay open.
+func (c *Client) Close() {
+	c.close()
+	c.mu.Lock()
+	c.disconnect()
+	c.mu.Unlock()
+	c.workers.Wait()
+}
+
+// Check returns an [*Error] if a port cannot be bound.
+func (c *Client) Check(ctx context.Context, p Port) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer, err := c.do(ctx, request{Check: &p})
+	return joined(err, answer.Error)
+}
+
+// Set opens the ports of a pod in a network, and closes its other ones. No ports: all are closed. Connections through a port that is
+// closed, or is forwarded to another address from now on, are reset. After an error, the pod has the ports of before.
+func (c *Client) Set(ctx context.Context, uid string, n Network, ports []Forward) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, had := c.all[uid]
+	if len(ports) == 0 && !had {
+		return nil
+	}
+	c.network, c.all[uid] = n, ports
+	if len(ports) == 0 {
+		delete(c.all, uid)
+	}
+	answer, err := c.do(ctx, request{Owner: uid, Ports: ports})
+	err = joined(err, answer.Error)
+	switch {
+	case err == nil:
+	case len(ports) == 0 && errors.Is(err, unix.ECONNREFUSED), len(ports) == 0 && errors.Is(err, unix.ENOENT):
+		return nil // no process has them
+	case had:
+		c.all[uid] = before
+	default:
+		delete(c.all, uid)
+	}
+	return err
+}
+
+// Replace sets the ports of all pods, by UID. The errors of ports are joined. Those ports are tried again, unless [Client.Set] changes
+// them.
+func (c *Client) Replace(ctx context.Context, n Network, all map[string][]Forward) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.network, c.all = n, map[string][]Forward{}
+	maps.Copy(c.all, all)
+	if len(all) == 0 && c.conn == nil {
+		return nil // no worker is started for that
+	}
+	err := c.replace(ctx)
+	if err != nil {
+		c.restoreLater()
+	}
+	return err
+}
+
+// replace sends all ports. The caller holds mu.
+func (c *Client) replace(ctx context.Context) error {
+	if c.conn == nil {
+		return c.connect(ctx)
+	}
+	answer, err := c.exchange(ctx, request{All: c.all})
+	return joined(err, slices.Collect(maps.Values(answer.Errors))...)
+}
+
+// do sends a request to the worker, and all ports if it is another one. The caller holds mu.
+func (c *Client) do(ctx context.Context, r request) (response, error) {
+	if c.conn != nil {
+		answer, err := c.exchange(ctx, r)
+		if err == nil || ctx.Err() != nil {
+			return answer, err
+		}
+	}
+	if err := c.connect(ctx); errors.Is(err, ErrUnavailable) {
+		return response{}, err
+	} else if err != nil { // of ports of other pods
+		c.restoreLater()
+	}
+	return c.exchange(ctx, r)
+}
+
+// connect connects to the worker and sends all ports. The caller holds mu. Only after an [ErrUnavailable] there is no connection.
+func (c *Client) connect(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	conn, err := c.dial(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	c.conn = &connection{conn, make(chan response, 1)}
+	reading := c.conn
+	c.workers.Go(func() { c.read(reading) })
+	answer, err := c.exchange(ctx, request{All: c.all})
+	return joined(err, slices.Collect(maps.Values(answer.Errors))...)
+}
+
+// dial connects to the worker and sends the network namespace.
+func (c *Client) dial(ctx context.Context) (*net.UnixConn, error) {
+	if err := c.closed.Err(); err != nil {
+		return nil, err
+	}
+	namespace, err := os.Open(c.namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer namespace.Close()
+	dialed, err := new(net.Dialer).DialContext(ctx, "unix", c.socket)
+	if err != nil {
+		return nil, err
+	}
+	conn, is := dialed.(*net.UnixConn)
+	if !is {
+		return nil, errors.Join(unix.EPROTOTYPE, dialed.Close())
+	}
+	if _, _, err = conn.WriteMsgUnix([]byte{0}, unix.UnixRights(int(namespace.Fd())), nil); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// read reads the responses until the end of the connection. Then it restores the ports.
+func (c *Client) read(conn *connection) {
+	in := json.NewDecoder(conn)
+	for {
+		var r response
+		if in.Decode(&r) != nil {
+			break
+		}
+		conn.responses <- r
+	}
+	close(conn.responses)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == conn {
+		c.disconnect()
+	}
+	if len(c.all) > 0 {
+		c.restoreLater()
+	}
+}
+
+// disconnect closes the connection. The caller holds mu.
+func (c *Client) disconnect() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+		c.conn = nil
+	}
+}
+
+// exchange sends a request and returns the response. The caller holds mu, and there is a connection. After an error there is none: a late
+// response would be that of another request.
+func (c *Client) exchange(ctx context.Context, r request) (response, error) {
+	answer, err := c.send(ctx, r)
+	if err == nil && answer.Failure != "" {
+		err = errors.New(answer.Failure)
+	}
+	if err != nil {
+		c.disconnect()
+		return response{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if r.Check == nil {
+		c.warn(answer.SourceError)
+	}
+	return answer, nil
+}
+
+func (c *Client) send(ctx context.Context, r request) (response, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	r.Network = c.network
+	deadline, _ := ctx.Deadline()
+	if err := c.conn.SetWriteDeadline(deadline); err != nil {
+		return response{}, err
+	}
+	if err := json.NewEncoder(c.conn).Encode(r); err != nil {
+		return response{}, err
+	}
+	select {
+	case answer, ok := <-c.conn.responses:
+		if !ok {
+			return response{}, io.ErrUnexpectedEOF
+		}
+		return answer, nil
+	case <-ctx.Done():
+		return response{}, ctx.Err()
+	}
+}
+
+// warn logs once why clients have the address of the gateway. The caller holds mu.
+func (c *Client) warn(reason string) {
+	if reason != "" && reason != c.warned {
+		c.log.Warn("pods see the address of their gateway in place of that of clients of host ports", slog.String("error", reason))
+	}
+	c.warned = reason
+}
+
+// restoreLater starts the restoration of all ports, unless it runs. The caller holds mu.
+func (c *Client) restoreLater() {
+	if c.restoring || c.closed.Err() != nil {
+		return
+	}
+	c.restoring = true
+	c.workers.Go(c.restore)
+}
+
+// restore sends all ports until that succeeds or the client is closed: the worker was killed, or ports could not be opened.
+func (c *Client) restore() {
+	said := false
+	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
+		select {
+		case <-time.After(wait):
+		case <-c.closed.Done():
+			return
+		}
+		c.mu.Lock()
+		var err error
+		if len(c.all) > 0 {
+			err = c.replace(c.closed)
+		}
+		if err == nil {
+			c.restoring = false
+			c.log.Info("host ports of pods are open again")
+		} else if !said {
+			c.log.Warn("host ports of pods are not open, retrying", slog.Any("error", err))
+			said = true
+		}
+		c.mu.Unlock()
+		if err == nil {
+			return
+		}
+	}
+}
+
+// joined joins an error with those of ports.
+func joined(err error, ports ...*Error) error {
+	errs := []error{err}
+	for _, p := range ports {
+		if p != nil {
+			errs = append(errs, p)
+		}
+	}
+	return errors.Join(errs...)
+}

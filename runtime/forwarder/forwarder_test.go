@@ -1,0 +1,543 @@
+package forwarder
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain runs this program as a forwarder if it is one.
+func TestMain(m *testing.M) {
+	if Invoked(os.Args) {
+		os.Exit(Main(context.Background(), os.Args))
+	}
+	os.Exit(m.Run())
+}
+
+const (
+	ownNetwork = "/proc/self/ns/net"
+	// limit bounds what a test waits for.
+	limit = 30 * time.Second
+)
+
+// await waits until a condition is met.
+func await(t *testing.T, what string, met func() bool) {
+	t.Helper()
+	tick, late := time.NewTicker(5*time.Millisecond), time.NewTimer(limit)
+	defer tick.Stop()
+	defer late.Stop()
+	for !met() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatalf("not met: %s", what)
+		}
+	}
+}
+
+func TestInvoked(t *testing.T) {
+	for _, test := range []struct {
+		args []string
+		want bool
+	}{
+		{Args("/usr/libexec/podstead/podstead-monitor", "/run/ports.sock"), true},
+		{[]string{"podstead-monitor", "forwarder", "/run/ports.sock", "worker"}, true},
+		{[]string{"podstead-monitor", "forwarder", "/run/ports.sock", "other"}, false},
+		{[]string{"podstead-monitor", "forwarder"}, false},
+		{[]string{"podstead-monitor", "keeper", "/run/ports.sock"}, false},
+		{[]string{"podstead", "forwarder", "/run/ports.sock"}, false},
+		{nil, false},
+	} {
+		if got := Invoked(test.args); got != test.want {
+			t.Errorf("%q: %v", test.args, got)
+		}
+	}
+}
+
+// newTestServer runs a worker in this process, and returns it with a client.
+func newTestServer(t *testing.T) (*server, *Client) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t.Context())
+	c := NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	t.Cleanup(func() {
+		c.Close()
+		_ = l.Close()
+		s.close()
+	})
+	go func() {
+		for {
+			conn, err := l.AcceptUnix()
+			if err != nil {
+				return
+			}
+			go s.serve(conn)
+		}
+	}()
+	return s, c
+}
+
+// pod is a server that answers with its name and what it receives, over TCP after each line and over UDP after each datagram.
+func pod(t *testing.T, name string) (to netip.AddrPort) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	to = addrPort(l.Addr())
+	u, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = u.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				in := bufio.NewScanner(conn)
+				for in.Scan() {
+					_, _ = fmt.Fprintf(conn, "%s: %s\n", name, in.Text())
+				}
+				_, _ = fmt.Fprintf(conn, "%s: end\n", name)
+			}()
+		}
+	}()
+	go func() {
+		b := make([]byte, maxDatagram)
+		for {
+			n, from, err := u.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			_, _ = u.WriteToUDPAddrPort(append([]byte(name+": "), b[:n]...), from)
+		}
+	}()
+	return to
+}
+
+// freePort returns a port that no process uses.
+func freePort(t *testing.T) uint16 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return addrPort(l.Addr()).Port()
+}
+
+// forwardTo returns a port of the loopback that is forwarded to an address.
+func forwardTo(protocol string, port uint16, to netip.AddrPort) Forward {
+	return Forward{
+		Port: Port{Protocol: protocol, Addr: netip.MustParseAddr("127.0.0.1"), Port: port},
+		To:   []netip.Addr{to.Addr()}, ToPort: to.Port(),
+	}
+}
+
+func dialPort(t *testing.T, f Forward) net.Conn {
+	t.Helper()
+	conn, err := net.Dial(networkOf(f.Protocol, f.Addr), netip.AddrPortFrom(f.Addr, f.Port.Port).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// answer sends a line and returns the next one.
+func answerOf(conn net.Conn) (string, error) {
+	if _, err := io.WriteString(conn, "hello\n"); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	return strings.TrimSpace(line), err
+}
+
+// TestTCP tests that connections are forwarded in both directions until each end is closed, that others go on when the ports of a pod are
+// set again, and that they are reset when the pod has another address or the port is closed.
+func TestTCP(t *testing.T) {
+	_, c := newTestServer(t)
+	first, second := pod(t, "first"), pod(t, "second")
+	f := forwardTo(TCP, freePort(t), first)
+	set := func(ports ...Forward) {
+		t.Helper()
+		if err := c.Set(t.Context(), "u", Network{}, ports); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(f)
+	conn := dialPort(t, f)
+	if got, err := answerOf(conn); err != nil || got != "first: hello" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	set(f)
+	if got, err := answerOf(conn); err != nil || got != "first: hello" {
+		t.Errorf("after the ports were set again: %q, %v", got, err)
+	}
+	closing := dialPort(t, f)
+	if tcp, is := closing.(*net.TCPConn); !is || tcp.CloseWrite() != nil {
+		t.Fatal("not closed")
+	}
+	if got, err := io.ReadAll(closing); err != nil || string(got) != "first: end\n" {
+		t.Errorf("after the end of the client: %q, %v", got, err)
+	}
+	set(forwardTo(TCP, f.Port.Port, second))
+	if got, err := answerOf(conn); !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
+		t.Errorf("a connection to the address of before: %q, %v", got, err)
+	}
+	conn = dialPort(t, f)
+	if got, err := answerOf(conn); err != nil || got != "second: hello" {
+		t.Errorf("%q, %v", got, err)
+	}
+	set()
+	if got, err := answerOf(conn); !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, unix.EPIPE) {
+		t.Errorf("a connection to a closed port: %q, %v", got, err)
+	}
+	if _, err := net.Dial("tcp4", conn.RemoteAddr().String()); !errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("a closed port: %v", err)
+	}
+}
+
+// TestNoServer tests that the client is disconnected if nothing listens in the pod.
+func TestNoServer(t *testing.T) {
+	_, c := newTestServer(t)
+	f := forwardTo(TCP, freePort(t), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), freePort(t)))
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(dialPort(t, f)); !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// flows returns the number of UDP flows.
+func (s *server) flows() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.bindings {
+		if e, is := b.endpoint.(*udpEndpoint); is {
+			e.mu.Lock()
+			n += len(e.flows)
+			e.mu.Unlock()
+		}
+	}
+	return n
+}
+
+// TestUDP tests that replies reach each client from the address that it has used, and that flows are bounded and closed.
+func TestUDP(t *testing.T) {
+	s, c := newTestServer(t)
+	s.limits = flowLimits{time.Hour, 2}
+	to := pod(t, "pod")
+	every := forwardTo(UDP, freePort(t), to)
+	every.Addr = netip.IPv4Unspecified()
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{every}); err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range []string{"127.0.0.1", "127.0.0.7", "127.0.0.1"} {
+		asked := every
+		asked.Addr = netip.MustParseAddr(address)
+		conn := dialPort(t, asked) // connected: it receives replies of this address only
+		for range 2 {
+			if got, err := answerOf(conn); err != nil || got != "pod: hello" {
+				t.Errorf("%s: %q, %v", address, got, err)
+			}
+		}
+	}
+	if n := s.flows(); n != 2 {
+		t.Errorf("%d flows, want at most 2", n)
+	}
+	if err := c.Set(t.Context(), "u", Network{}, nil); err != nil || s.flows() != 0 {
+		t.Errorf("flows of a closed port: %d, %v", s.flows(), err)
+	}
+	s.mu.Lock()
+	s.limits.idle = 50 * time.Millisecond
+	s.mu.Unlock()
+	short := forwardTo(UDP, freePort(t), to)
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{short}); err != nil {
+		t.Fatal(err)
+	}
+	conn := dialPort(t, short)
+	if got, err := answerOf(conn); err != nil || got != "pod: hello" {
+		t.Errorf("%q, %v", got, err)
+	}
+	await(t, "an idle flow is closed", func() bool { return s.flows() == 0 })
+	if got, err := answerOf(conn); err != nil || got != "pod: hello" {
+		t.Errorf("after its flow was closed: %q, %v", got, err)
+	}
+}
+
+// TestErrors tests the errors of ports, that a pod then has the ports of before, and that a port has one owner.
+func TestErrors(t *testing.T) {
+	s, c := newTestServer(t)
+	to := pod(t, "pod")
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	own, theirs, err := socketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go answer(own)
+	if s.finder, err = net.FileConn(theirs); err != nil {
+		t.Fatal(err)
+	}
+	taken := forwardTo(TCP, addrPort(busy.Addr()).Port(), to)
+	e, is := errors.AsType[*Error](c.Check(t.Context(), taken.Port))
+	if !is || e.Errno != unix.EADDRINUSE || e.PID != os.Getpid() || e.Process == "" || e.Port != taken.Port {
+		t.Errorf("a port of this process: %+v", e)
+	}
+	away := forwardTo(UDP, freePort(t), to)
+	away.Addr = netip.MustParseAddr("192.0.2.9")
+	if err := c.Check(t.Context(), away.Port); !errors.Is(err, unix.EADDRNOTAVAIL) {
+		t.Errorf("an address of another host: %v", err)
+	}
+	free := forwardTo(TCP, freePort(t), to)
+	if err := c.Check(t.Context(), free.Port); err != nil {
+		t.Error(err)
+	}
+	if err := c.Set(t.Context(), "a", Network{}, []Forward{free, taken}); !errors.Is(err, unix.EADDRINUSE) {
+		t.Errorf("one of two ports is in use: %v", err)
+	}
+	if err := Check(free.Port); err != nil {
+		t.Errorf("the other port is open: %v", err)
+	}
+	for _, owner := range []string{"a", "b"} {
+		err := c.Set(t.Context(), owner, Network{}, []Forward{free})
+		if (err == nil) != (owner == "a") || err != nil && !errors.Is(err, unix.EADDRINUSE) {
+			t.Errorf("owner %s: %v", owner, err)
+		}
+	}
+	if err := c.Replace(t.Context(), Network{}, map[string][]Forward{"b": {free}}); err != nil {
+		t.Errorf("the port has another owner: %v", err)
+	}
+	if got, err := answerOf(dialPort(t, free)); err != nil || got != "pod: hello" {
+		t.Errorf("%q, %v", got, err)
+	}
+	sctp := free
+	sctp.Protocol = "SCTP"
+	if err := c.Set(t.Context(), "c", Network{}, []Forward{sctp}); !errors.Is(err, unix.EPROTONOSUPPORT) {
+		t.Errorf("SCTP: %v", err)
+	}
+}
+
+// TestAccept tests that a client that sends no network namespace is disconnected.
+func TestAccept(t *testing.T) {
+	_, c := newTestServer(t)
+	conn, err := net.Dial("unix", c.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "{}\n"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(conn); len(text) > 0 || err != nil && !errors.Is(err, unix.ECONNRESET) {
+		t.Errorf("answer %q, %v", text, err)
+	}
+}
+
+// TestSources tests which clients keep their address.
+func TestSources(t *testing.T) {
+	n := &podNetwork{}
+	n.config.Store(&Network{Mark: 1, Subnets: []netip.Prefix{netip.MustParsePrefix("10.77.0.0/24")}})
+	to4, to6 := netip.MustParseAddrPort("10.77.0.2:80"), netip.MustParseAddrPort("[fd00::2]:80")
+	for client, kept := range map[string]bool{
+		"192.0.2.1:4000": true, "[2001:db8::1]:4000": true, "127.0.0.1:4000": false, "[::1]:4000": false, "10.77.0.9:4000": false,
+		"[fe80::1]:4000": false, "169.254.1.2:4000": false,
+	} {
+		from, to := netip.MustParseAddrPort(client), to6
+		if from.Addr().Is4() {
+			to = to4
+		}
+		all := n.sources(from, to)
+		if got := all[0] == from && len(all) == 2; got != kept || !kept && all[0].IsValid() {
+			t.Errorf("%s: sources %v", client, all)
+		}
+	}
+	n.config.Store(&Network{})
+	if all := n.sources(netip.MustParseAddrPort("192.0.2.1:4000"), to4); len(all) != 1 || all[0].IsValid() {
+		t.Errorf("without a mark: %v", all)
+	}
+}
+
+// startForwarder starts the processes of a forwarder and returns the socket.
+func startForwarder(t *testing.T) (socket string, first *exec.Cmd) {
+	t.Helper()
+	dir := t.TempDir()
+	socket = filepath.Join(dir, "ports.sock")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reports, report, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reports.Close()
+	user, err := os.Open("/proc/self/ns/user")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Close()
+	first = exec.Command(self)
+	first.Args, first.ExtraFiles = Args(filepath.Join(dir, program), socket), []*os.File{report, user}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = report.Close()
+	t.Cleanup(func() {
+		_ = first.Process.Kill()
+		_ = first.Wait()
+		for _, pid := range Processes(socket) {
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+	})
+	if text, err := io.ReadAll(reports); err != nil || string(text) != Ready {
+		t.Fatalf("report %q, %v", text, err)
+	}
+	return socket, first
+}
+
+// workerOf returns the worker of a forwarder whose first process has an ID; 0: there is none.
+func workerOf(socket string, first int) int {
+	for _, pid := range Processes(socket) {
+		if pid != first {
+			return pid
+		}
+	}
+	return 0
+}
+
+// TestRestored tests that ports are open again when the worker was killed, also if another process had them meanwhile, and that the worker
+// goes on without the first process and without a client.
+func TestRestored(t *testing.T) {
+	socket, first := startForwarder(t)
+	to := pod(t, "pod")
+	f := forwardTo(TCP, freePort(t), to)
+	c := NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	defer func() { c.Close() }()
+	if err := c.Replace(t.Context(), Network{}, nil); err != nil || workerOf(socket, first.Process.Pid) != 0 {
+		t.Errorf("a worker without ports: %v", err)
+	}
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
+		t.Fatal(err)
+	}
+	conn := dialPort(t, f)
+	if got, err := answerOf(conn); err != nil || got != "pod: hello" {
+		t.Fatalf("%q, %v", got, err)
+	}
+	c.Close()
+	c = NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	if err := c.Replace(t.Context(), Network{}, map[string][]Forward{"u": {f}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := answerOf(conn); err != nil || got != "pod: hello" {
+		t.Errorf("with another client: %q, %v", got, err)
+	}
+
+	// Another process has the port before the client connects again: that is at the earliest after firstRetry.
+	c.mu.Lock()
+	killed := workerOf(socket, first.Process.Pid)
+	if err := unix.Kill(killed, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the port is free", func() bool { return Check(f.Port) == nil })
+	thief, err := net.Listen("tcp4", netip.AddrPortFrom(f.Addr, f.Port.Port).String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Unlock()
+	await(t, "another worker runs", func() bool { w := workerOf(socket, first.Process.Pid); return w != 0 && w != killed })
+	if err := thief.Close(); err != nil {
+		t.Fatal(err)
+	}
+	answers := func() bool {
+		conn, err := net.Dial("tcp4", thief.Addr().String())
+		if err != nil {
+			return false
+		}
+		defer conn.Close()
+		got, err := answerOf(conn)
+		return err == nil && got == "pod: hello"
+	}
+	await(t, "the port is open again", answers)
+	if err := unix.Kill(workerOf(socket, first.Process.Pid), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil { // it may not know yet that the worker was killed
+		t.Errorf("after the worker was killed: %v", err)
+	}
+	await(t, "the port is open again", answers)
+
+	if err := errors.Join(first.Process.Kill(), ignoreExit(first.Wait())); err != nil {
+		t.Fatal(err)
+	}
+	if !answers() {
+		t.Error("the worker does not forward alone")
+	}
+	other := forwardTo(TCP, freePort(t), to)
+	if err := c.Set(t.Context(), "other", Network{}, []Forward{other}); err != nil {
+		t.Errorf("the worker takes no port alone: %v", err)
+	}
+	if err := unix.Kill(workerOf(socket, 0), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "no process runs", func() bool { return Check(f.Port) == nil })
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	third := forwardTo(TCP, freePort(t), to)
+	if err := c.Set(ctx, "third", Network{}, []Forward{third}); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("no process runs: %v", err)
+	}
+	if err := c.Set(ctx, "other", Network{}, nil); err != nil {
+		t.Errorf("ports of no process are closed: %v", err)
+	}
+}
+
+// ignoreExit returns an error, unless it is that of a process that was killed.
+func ignoreExit(err error) error {
+	if _, is := errors.AsType[*exec.ExitError](err); is {
+		return nil
+	}
+	return err
+}
+
+// TestSourceWarning tests that it is logged once that the kernel does not permit to keep sources.
+func TestSourceWarning(t *testing.T) {
+	var log strings.Builder
+	c := &Client{log: slog.New(slog.NewTextHandler(&log, nil))}
+	for _, reason := range []string{"", "not permitted", "not permitted"} {
+		c.warn(reason)
+	}
+	if n := strings.Count(log.String(), "not permitted"); n != 1 {
+		t.Errorf("%d warnings, want 1: %s", n, log.String())
+	}
+}

@@ -1,0 +1,294 @@
+package forwarder
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// finderTimeout bounds the search for the process that has a port.
+const finderTimeout = 2 * time.Second
+
+// server is the worker.
+type server struct {
+	ctx    context.Context //nolint:containedctx // of the process
+	finder net.Conn        // to the first process; nil: processes are not searched
+
+	mu       sync.Mutex  // serializes requests
+	pods     *podNetwork // of the last daemon
+	bindings map[binding]*bound
+	limits   flowLimits
+}
+
+// binding is a port with one address.
+type binding struct {
+	protocol string
+	addr     netip.AddrPort
+}
+
+// bound is a binding that is open.
+type bound struct {
+	owner string
+	endpoint
+}
+
+// endpoint is a socket of the host.
+type endpoint interface {
+	// retarget sets the address in a pod. Connections to another one are reset.
+	retarget(to target)
+	// close closes the socket and resets its connections.
+	close()
+}
+
+// target is an address in a pod, and the network in which it is.
+type target struct {
+	pods *podNetwork
+	addr netip.AddrPort
+}
+
+func newServer(ctx context.Context) *server {
+	return &server{ctx: ctx, bindings: map[binding]*bound{}, limits: flowLimits{udpIdle, maxFlows}}
+}
+
+// serve answers the requests of a client until it disconnects. The ports stay.
+func (s *server) serve(conn *net.UnixConn) {
+	defer conn.Close()
+	file, err := s.accept(conn)
+	if err != nil {
+		return
+	}
+	pods, err := s.network(file)
+	_ = file.Close()
+	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
+	if err != nil {
+		_ = out.Encode(response{Failure: err.Error()})
+		return
+	}
+	for {
+		var r request
+		if in.Decode(&r) != nil || out.Encode(s.do(pods, r)) != nil {
+			return
+		}
+	}
+}
+
+// network returns what creates sockets in a network namespace. It is the same one for all daemons, unless they are in other namespaces.
+func (s *server) network(namespace *os.File) (*podNetwork, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info, err := namespace.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if s.pods != nil && os.SameFile(s.pods.namespace, info) {
+		return s.pods, nil
+	}
+	return newPodNetwork(namespace)
+}
+
+// accept reads the first byte of a client, which carries the descriptor of the network namespace of pods. Other users are rejected: the
+// file of the socket rejects them too, unless it was made accessible to them.
+func (s *server) accept(conn *net.UnixConn) (*os.File, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	var peer *unix.Ucred
+	ctlErr := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	if err := errors.Join(ctlErr, err); err != nil {
+		return nil, err
+	}
+	if peer.Uid != uint32(os.Geteuid()) {
+		return nil, os.ErrPermission
+	}
+	oob := make([]byte, unix.CmsgSpace(4))
+	_, n, _, _, err := conn.ReadMsgUnix(make([]byte, 1), oob)
+	if err != nil {
+		return nil, err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) != 1 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return nil, io.ErrUnexpectedEOF
+	}
+	unix.CloseOnExec(fds[0])
+	return os.NewFile(uintptr(fds[0]), "network namespace"), nil
+}
+
+// do does a request of a client whose pods are in a network.
+func (s *server) do(pods *podNetwork, r request) (answer response) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r.Check != nil {
+		answer.Error = s.check(*r.Check)
+		return answer
+	}
+	s.pods = pods
+	if err := pods.configure(r.Network); err != nil {
+		answer.SourceError = err.Error()
+	}
+	if r.Owner != "" {
+		answer.Error = s.set(r.Owner, r.Ports)
+		return answer
+	}
+	// First what is closed, so that a port can have another owner.
+	for b, open := range s.bindings {
+		if !slices.Contains(bindings(r.All[open.owner]), b) {
+			s.remove(b)
+		}
+	}
+	answer.Errors = map[string]*Error{}
+	for owner, ports := range r.All {
+		if err := s.set(owner, ports); err != nil {
+			answer.Errors[owner] = err
+		}
+	}
+	return answer
+}
+
+// check returns why a port cannot be bound. One that this process has is free: the pod that has it is about to release it, and package
+// network knows the ports of pods.
+func (s *server) check(p Port) *Error {
+	for b := range s.bindings {
+		if b.protocol == p.Protocol && b.addr.Port() == p.Port {
+			return nil
+		}
+	}
+	return s.errorOf(p, Check(p))
+}
+
+// errorOf converts an error of a port, and searches for the process that has it.
+func (s *server) errorOf(p Port, err error) *Error {
+	if err == nil {
+		return nil
+	}
+	e, is := errors.AsType[*Error](err)
+	if !is {
+		e = &Error{Port: p, Errno: unix.EINVAL}
+	}
+	if e.Errno == unix.EADDRINUSE && s.finder != nil {
+		var found owner
+		if s.finder.SetDeadline(time.Now().Add(finderTimeout)) == nil && json.NewEncoder(s.finder).Encode(p) == nil &&
+			json.NewDecoder(s.finder).Decode(&found) == nil {
+			e.PID, e.Process = found.PID, found.Process
+		} else {
+			s.finder = nil // the first process was killed; an answer that is late would be that of another port
+		}
+	}
+	return e
+}
+
+// bindings returns what is bound for the ports of an owner.
+func bindings(ports []Forward) (all []binding) {
+	for _, f := range ports {
+		for _, b := range f.bindings() {
+			all = append(all, b.binding)
+		}
+	}
+	return all
+}
+
+// wanted is a binding with the address in a pod.
+type wanted struct {
+	binding
+	to netip.AddrPort
+}
+
+// bindings returns what is bound for a port: the families in which the pod has an address.
+func (f Forward) bindings() (all []wanted) {
+	for _, addr := range f.addrs() {
+		for _, to := range f.To {
+			if to.Is4() == addr.Is4() {
+				all = append(all, wanted{binding{f.Protocol, netip.AddrPortFrom(addr, f.Port.Port)}, netip.AddrPortFrom(to, f.ToPort)})
+			}
+		}
+	}
+	return all
+}
+
+// set opens the ports of an owner, and closes its other ones. After an error, it has those of before.
+func (s *server) set(owner string, ports []Forward) *Error {
+	var opened []binding
+	for _, f := range ports {
+		for _, w := range f.bindings() {
+			if open := s.bindings[w.binding]; open != nil && open.owner == owner {
+				continue
+			}
+			e, err := s.open(w)
+			if lacksFamily(f.Port, err) {
+				continue
+			}
+			if err != nil {
+				for _, b := range opened {
+					s.remove(b)
+				}
+				return s.errorOf(f.Port, bindError(f.Port, err))
+			}
+			s.bindings[w.binding] = &bound{owner, e}
+			opened = append(opened, w.binding)
+		}
+	}
+	kept := bindings(ports)
+	for b, open := range s.bindings {
+		if open.owner == owner && !slices.Contains(kept, b) {
+			s.remove(b)
+		}
+	}
+	for _, f := range ports {
+		for _, w := range f.bindings() {
+			if open := s.bindings[w.binding]; open != nil {
+				open.retarget(target{s.pods, w.to})
+			}
+		}
+	}
+	return nil
+}
+
+func (s *server) remove(b binding) {
+	s.bindings[b].close()
+	delete(s.bindings, b)
+}
+
+// open binds a port of the host.
+func (s *server) open(w wanted) (endpoint, error) {
+	switch w.protocol {
+	case TCP:
+		return openTCP(s.ctx, w.addr, target{s.pods, w.to})
+	case UDP:
+		return openUDP(s.ctx, w.addr, target{s.pods, w.to}, s.limits)
+	}
+	return nil, fmt.Errorf("protocol %q: %w", w.protocol, syscall.EPROTONOSUPPORT)
+}
+
+// close closes all ports.
+func (s *server) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for b := range s.bindings {
+		s.remove(b)
+	}
+}
+
+// networkOf returns the name of a network of package net for an address.
+func networkOf(protocol string, a netip.Addr) string {
+	name := cmp.Or(map[string]string{UDP: "udp"}[protocol], "tcp")
+	if a.Is4() {
+		return name + "4"
+	}
+	return name + "6"
+}

@@ -1,0 +1,129 @@
+package forwarder
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// acceptPause is the time between two attempts to accept a connection, such as without descriptors.
+const acceptPause = 50 * time.Millisecond
+
+// tcpEndpoint accepts connections and copies their bytes, in the kernel (splice).
+type tcpEndpoint struct {
+	listener *net.TCPListener
+	closed   chan struct{}
+	all      context.Context //nolint:containedctx // of the worker
+
+	mu    sync.Mutex
+	to    target
+	ctx   context.Context //nolint:containedctx // of connections to the address in the pod, which end with a reset
+	reset context.CancelFunc
+}
+
+func openTCP(ctx context.Context, addr netip.AddrPort, to target) (endpoint, error) {
+	var c net.ListenConfig
+	c.SetMultipathTCP(false) // bytes could not be spliced
+	l, err := c.Listen(ctx, networkOf(TCP, addr.Addr()), addr.String())
+	if err != nil {
+		return nil, err
+	}
+	listener, is := l.(*net.TCPListener)
+	if !is {
+		return nil, errors.Join(net.ErrClosed, l.Close())
+	}
+	e := &tcpEndpoint{listener: listener, closed: make(chan struct{}), to: to, all: ctx}
+	e.ctx, e.reset = context.WithCancel(ctx)
+	go e.serve()
+	return e, nil
+}
+
+func (e *tcpEndpoint) retarget(to target) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.to.addr != to.addr {
+		e.reset()
+		e.ctx, e.reset = context.WithCancel(e.all)
+	}
+	e.to = to
+}
+
+func (e *tcpEndpoint) close() {
+	_ = e.listener.Close()
+	close(e.closed)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reset()
+}
+
+func (e *tcpEndpoint) serve() {
+	for {
+		conn, err := e.listener.AcceptTCP()
+		switch {
+		case err == nil:
+			e.mu.Lock()
+			ctx, to := e.ctx, e.to
+			e.mu.Unlock()
+			go forward(ctx, conn, to)
+		case errors.Is(err, net.ErrClosed):
+			return
+		default:
+			select {
+			case <-time.After(acceptPause):
+			case <-e.closed:
+			}
+		}
+	}
+}
+
+// forward connects a client with a pod until both have closed the connection, or ctx is canceled.
+func forward(ctx context.Context, client *net.TCPConn, to target) {
+	defer client.Close()
+	conn, err := to.pods.dial(ctx, unix.SOCK_STREAM, addrPort(client.RemoteAddr()), to.addr)
+	pod, is := conn.(*net.TCPConn)
+	if err != nil || !is {
+		abort(client)
+		return
+	}
+	defer pod.Close()
+	stop := context.AfterFunc(ctx, func() { abort(client, pod) })
+	defer stop()
+	var both sync.WaitGroup
+	both.Go(func() { transfer(client, pod) })
+	both.Go(func() { transfer(pod, client) })
+	both.Wait()
+}
+
+// transfer copies what one end sends to the other, and the end of that. After an error, both connections are reset.
+func transfer(from, to *net.TCPConn) {
+	_, err := io.Copy(to, from)
+	if err == nil {
+		err = to.CloseWrite()
+	}
+	if err != nil {
+		abort(from, to)
+	}
+}
+
+// abort closes connections with a reset.
+func abort(conns ...*net.TCPConn) {
+	for _, c := range conns {
+		_ = c.SetLinger(0) // it may be closed
+		_ = c.Close()
+	}
+}
+
+// addrPort returns an address of package net without zone; invalid: it is none.
+func addrPort(a net.Addr) netip.AddrPort {
+	if t, is := a.(*net.TCPAddr); is {
+		p := t.AddrPort()
+		return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
+	}
+	return netip.AddrPort{}
+}
