@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -356,11 +357,12 @@ func TestMetricsAddress(t *testing.T) {
 	}
 }
 
+// TestAllowedDevice: a device of the policy is an absolute path, a kind of CDI devices or one of them.
 func TestAllowedDevice(t *testing.T) {
 	for entry, want := range map[string]bool{
 		"/dev": true, "vendor.com/class": true, "vendor.com/class=a": true, "dev": false, "vendor.com/": false, "vendor.com/class=": false,
 	} {
-		if err := allowedDevice(entry); (err == nil) != want {
+		if _, err := load(t, fmt.Sprintf("[policy]\ndevices = [%q]\n", entry), nil, nil); (err == nil) != want {
 			t.Errorf("%q: %v", entry, err)
 		}
 	}
