@@ -54,9 +54,11 @@ type Options struct {
 	CgroupDriver CgroupDriver
 	// CgroupRoot is the parent of the cgroups of all pods, unless systemd creates them (default [DefaultCgroupRoot]).
 	CgroupRoot string
-	// Rootless is true for a daemon that is root in the user namespace of an ordinary user only. Its pods have no cgroups, and what they
-	// cannot have is rejected, see [oci.Host.CheckRootless].
+	// Rootless is true for a daemon that is root in the user namespace of an ordinary user only. What its pods cannot have is rejected, see
+	// [oci.Host.CheckRootless].
 	Rootless bool
+	// Delegated is the cgroup with those of the pods if Rootless is true.
+	Delegated Delegated
 	// PidsLimit is the maximum number of processes and threads of a pod (default 0, no limit).
 	PidsLimit int64
 	// CDIDirs are the directories with specifications of the Container Device Interface (default none).
@@ -98,6 +100,13 @@ type Options struct {
 	LogCompress bool
 	// Logger receives warnings (default slog.Default()).
 	Logger *slog.Logger
+}
+
+// Delegated is a cgroup that is delegated to an ordinary user. The zero value: there is none, and pods have no cgroups.
+type Delegated struct {
+	Path        string   // relative to the root of the hierarchy of cgroup v2
+	Controllers []string // that can be enabled in it
+	Missing     string   // why there is none
 }
 
 const defaultRunDir = "/run/podstead"

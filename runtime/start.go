@@ -41,7 +41,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
 	if o.Rootless {
-		if host, err = host.WithoutRoot(); err != nil {
+		if host, err = host.WithoutRoot(o.Delegated.Controllers, o.Delegated.Missing); err != nil {
 			return nil, fmt.Errorf("start runtime: %w", err)
 		}
 	}
@@ -60,7 +60,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		Roots:         o.dirs().Roots(),
 		ShimPath:      o.ShimPath,
 		MonitorPath:   o.MonitorPath,
-		MonitorCgroup: cgroups.Monitor(), WithoutCgroups: cgroups.None(),
+		MonitorCgroup: cgroups.Monitor(), WithoutCgroups: o.Rootless,
 		PlaceMonitor:  cgroups.PlaceMonitor,
 		ReportMonitor: reports.add,
 		Runtime:       o.RuntimeBinary,
@@ -91,7 +91,11 @@ func (o Options) cgroups(unified bool) (podcgroup.Groups, error) {
 		return podcgroup.New(o.CgroupDriver, o.CgroupRoot, unified)
 	}
 	state := engine.MonitorDir(o.dirs().EngineRun())
-	return podcgroup.WithoutCgroups(func(id string) int { return monitor.PIDOf(state, id) }), nil
+	pidOf := func(id string) int { return monitor.PIDOf(state, id) }
+	if o.Delegated.Path == "" {
+		return podcgroup.WithoutCgroups(pidOf), nil
+	}
+	return podcgroup.Delegated(o.Delegated.Path, pidOf)
 }
 
 // environment is [container.ProcessFiles.Environment]. A bundle that was lost is written again.
@@ -109,6 +113,9 @@ func (r *Runtime) environment(ctx context.Context, id string, s *specs.Spec) ([]
 
 // compose creates the parts of the runtime, and recovers the state of an earlier daemon. After an error, the caller calls Close.
 func (r *Runtime) compose(ctx context.Context) error {
+	if err := r.keepWithoutCgroups(ctx); err != nil {
+		return err
+	}
 	if err := container.CheckDriver(r.opts.LogDriver, r.dirs.Run); err != nil {
 		return err
 	}
@@ -174,6 +181,18 @@ func (r *Runtime) compose(ctx context.Context) error {
 		IDs:     r.users.Find,
 		Volumes: r.containers.Volumes,
 	})
+	return err
+}
+
+// keepWithoutCgroups finds the pods of a user that were started without cgroups. They have none until their sandbox is started again.
+func (r *Runtime) keepWithoutCgroups(ctx context.Context) error {
+	if !r.cgroups.IsDelegated() {
+		return nil
+	}
+	records, err := record.Sandboxes(ctx, r.client)
+	for _, uid := range sandbox.WithoutCgroup(records) {
+		r.cgroups.SetWithout(uid)
+	}
 	return err
 }
 

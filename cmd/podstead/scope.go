@@ -229,7 +229,9 @@ func (a *app) inNamespaces(o *daemon.Options) (release func(context.Context) err
 		return nil, err
 	}
 	start := o.Start
+	onDemand := o.Version.OnDemand
 	o.Start = func(ctx context.Context, c *config.Config, log *slog.Logger) (daemon.Runtime, error) {
+		c.SetCgroup(delegated(ctx, n, onDemand, log))
 		rt, err := start(ctx, c, log)
 		if err != nil {
 			return nil, err
@@ -239,6 +241,16 @@ func (a *app) inNamespaces(o *daemon.Options) (release func(context.Context) err
 		}
 		return rt, nil
 	}
-	o.Cgroup = "" // it cannot create one
+	o.Cgroup = "" // it is in the scope of the pods
 	return n.Release, nil
+}
+
+// delegated returns the cgroup for the pods of a user. Without it they run without cgroups.
+func delegated(ctx context.Context, n *rootless.Namespaces, onDemand bool, log *slog.Logger) config.Cgroup {
+	d, err := n.Delegate(ctx, config.UserRuntimeDir(os.LookupEnv, rootless.User()), onDemand)
+	if err != nil {
+		log.InfoContext(ctx, "pods run without cgroups", slog.Any("error", err))
+		return config.Cgroup{Missing: err.Error()}
+	}
+	return config.Cgroup{Path: d.Cgroup, Controllers: d.Controllers}
 }

@@ -41,11 +41,25 @@ type Config struct {
 	valid  validCopy
 
 	rootless bool
+	cgroup   Cgroup
 	named    bool // the file sets the socket or the directory of its default
 }
 
 // Rootless reports whether the configuration is that of the daemon of an ordinary user.
 func (c *Config) Rootless() bool { return c.rootless }
+
+// Cgroup is the cgroup that is delegated to the daemon of an ordinary user. The zero value: none is.
+type Cgroup struct {
+	Path        string   // relative to the root of the hierarchy of cgroup v2
+	Controllers []string // that can be enabled in it
+	Missing     string   // why there is none; empty if there is one
+}
+
+// SetCgroup sets what [Config.Cgroup] returns. It is found when the daemon starts, and is not in the file.
+func (c *Config) SetCgroup(g Cgroup) { c.cgroup = g }
+
+// Cgroup returns the cgroup for pods of the daemon of an ordinary user.
+func (c *Config) Cgroup() Cgroup { return c.cgroup }
 
 // NamesDaemon reports whether the file sets the socket of the daemon, or the directory that contains it by default.
 func (c *Config) NamesDaemon() bool { return c.named }

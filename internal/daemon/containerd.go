@@ -24,8 +24,8 @@ import (
 // errNotRoot is returned by [Containerd] to a user other than root.
 var errNotRoot = errors.New("root privileges are required")
 
-// errNoCgroups is returned by [Containerd] if a daemon without root is to use cgroups.
-var errNoCgroups = errors.New("without root, pods have no cgroups: must be auto")
+// errDriver is returned by [Containerd] if a daemon without root is to use a cgroup driver.
+var errDriver = errors.New("without root, the systemd of the user delegates a cgroup: must be auto")
 
 // Containerd starts the embedded containerd. It returns when containerd is ready.
 func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtime, error) {
@@ -33,7 +33,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 		return nil, fmt.Errorf("start engine: %w", errNotRoot)
 	}
 	if driver := c.Engine.CgroupDriver; c.Rootless() && driver != string(runtime.CgroupAuto) {
-		return nil, fmt.Errorf("start engine: engine.cgroupDriver = %q: %w", driver, errNoCgroups)
+		return nil, fmt.Errorf("start engine: engine.cgroupDriver = %q: %w", driver, errDriver)
 	}
 	if c.Rootless() {
 		net.DefaultResolver = forwardingResolver() // of all of the daemon, such as for registries
@@ -57,7 +57,8 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
 		ShimPath: program, MonitorPath: monitorProgram,
 		RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
-		Rootless: c.Rootless(), PidsLimit: c.Pods.PidsLimit, CDIDirs: c.Policy.CDISpecDirs, Reserved: c.Policy.Admission().SystemReserved,
+		Rootless: c.Rootless(), Delegated: runtime.Delegated(c.Cgroup()),
+		PidsLimit: c.Pods.PidsLimit, CDIDirs: c.Policy.CDISpecDirs, Reserved: c.Policy.Admission().SystemReserved,
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
 		NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
 		Socket: c.Socket, HostPaths: c.Policy.Admission().HostPaths,

@@ -2,19 +2,16 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/coreos/go-systemd/v22/dbus"
-	godbus "github.com/godbus/dbus/v5"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/usermanager"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -36,7 +33,8 @@ func HostStopping(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	defer conn.Close()
-	return isStopping(conn)
+	state, err := conn.GetManagerProperty("SystemState")
+	return state == `"stopping"`, err
 }
 
 // UserStopping returns a function that reports whether the systemd of a user is exiting: the user has logged out without lingering, or the
@@ -45,28 +43,13 @@ func UserStopping(dir string, uid int) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, managerTimeout)
 		defer cancel()
-		conn, err := dbus.NewConnection(func() (*godbus.Conn, error) {
-			conn, err := godbus.Dial("unix:path="+filepath.Join(dir, "systemd/private"), godbus.WithContext(ctx))
-			if err != nil {
-				return nil, err
-			}
-			// In a user namespace this process has another ID.
-			if err := conn.Auth([]godbus.Auth{godbus.AuthExternal(strconv.Itoa(uid))}); err != nil {
-				return nil, errors.Join(err, conn.Close())
-			}
-			return conn, nil
-		})
+		m, err := usermanager.Connect(ctx, dir, uid)
 		if err != nil {
 			return false, err
 		}
-		defer conn.Close()
-		return isStopping(conn)
+		defer m.Close()
+		return m.Stopping()
 	}
-}
-
-func isStopping(conn *dbus.Conn) (bool, error) {
-	state, err := conn.GetManagerProperty("SystemState")
-	return state == `"stopping"`, err
 }
 
 // shutDown stops all pods if the host shuts down, or if a client has requested it. Otherwise containers keep running: the daemon was

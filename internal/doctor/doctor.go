@@ -99,7 +99,7 @@ func Run(
 	}
 	if c.Rootless() {
 		checks = slices.DeleteFunc(checks, func(k check) bool { return slices.Contains(ofRoot(), k.name) })
-		checks = append(ofUser(c), checks...)
+		checks = append(ofUser(ctx, c), checks...)
 	}
 	findings := make([]Finding, 0, len(checks))
 	for _, k := range checks {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,11 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/rootless"
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/oci"
 )
@@ -27,10 +30,10 @@ func ofRoot() []string {
 }
 
 // ofUser checks what a daemon without root needs.
-func ofUser(c *config.Config) []check {
+func ofUser(ctx context.Context, c *config.Config) []check {
 	return []check{
 		{"privileges", func() result {
-			return ok("user %d without root: pods have no limits of CPU and memory, and no devices", os.Geteuid())
+			return ok("user %d without root: pods have no devices", os.Geteuid())
 		}},
 		{"runtime directory", func() result { return runtimeDirectory(c, os.Geteuid()) }},
 		{"group", func() result { return primaryGroup(user.LookupId) }},
@@ -45,7 +48,13 @@ func ofUser(c *config.Config) []check {
 		}},
 		{"name servers", func() result { return nameServers("/etc/resolv.conf") }},
 		{"AppArmor", func() result { return ok("not used without root: containers run without a profile") }},
-		{"cgroups", func() result { return withoutCgroups(c.Engine.CgroupDriver) }},
+		{"cgroups", func() result {
+			return delegation(c.Engine.CgroupDriver, func() ([]string, error) {
+				ctx, cancel := context.WithTimeout(ctx, delegationTimeout)
+				defer cancel()
+				return rootless.Delegable(ctx, config.UserRuntimeDir(os.LookupEnv, os.Geteuid()), os.Geteuid())
+			})
+		}},
 		{"lingering", func() result { return lingering("/run/systemd/system", "/var/lib/systemd/linger") }},
 	}
 }
@@ -73,12 +82,45 @@ func primaryGroup(lookup func(uid string) (*user.User, error)) result {
 	return ok("group %d of the user", os.Getgid())
 }
 
-// withoutCgroups checks that the configuration names no driver of cgroups.
-func withoutCgroups(driver string) result {
+// delegationTimeout bounds the answers of the systemd of the user.
+const delegationTimeout = 5 * time.Second
+
+// delegateHint is the command that delegates controllers to users.
+const delegateHint = "run as root: mkdir -p /etc/systemd/system/user@.service.d; " +
+	"(echo '[Service]'; echo 'Delegate=cpu cpuset io memory pids') >/etc/systemd/system/user@.service.d/delegate.conf; " +
+	"systemctl daemon-reload; then log out everywhere, or restart the host"
+
+// delegation checks that the systemd of the user delegates cgroups, with the controllers of limits.
+func delegation(driver string, controllers func() ([]string, error)) result {
 	if driver != string(podcgroup.Auto) {
-		return result{Fail, "engine.cgroupDriver = " + strconv.Quote(driver) + ": pods without root have no cgroups", "remove the setting"}
+		return result{
+			Fail, "engine.cgroupDriver = " + strconv.Quote(driver) + ": without root, the systemd of the user delegates a cgroup",
+			"remove the setting",
+		}
 	}
-	return ok("not used without root: CPU and memory of pods are neither limited nor measured")
+	const without = "pods with limits are rejected, and top shows no CPU and memory"
+	list, err := controllers()
+	if errors.Is(err, rootless.ErrCgroupV1) {
+		return result{Warn, err.Error() + ": " + without, "boot with the kernel parameter systemd.unified_cgroup_hierarchy=1"}
+	}
+	if err != nil {
+		return result{
+			Warn, err.Error() + ": " + without, "use a session of systemd-logind, such as a login over SSH in place of a shell of su",
+		}
+	}
+	var missing []string
+	for _, name := range []string{cgroup.CPU, cgroup.Memory, cgroup.Pids} {
+		if !slices.Contains(list, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) > 0 {
+		return result{
+			Warn, "controllers " + strings.Join(missing, ", ") + " are not delegated to users: pods with their limits are rejected",
+			delegateHint,
+		}
+	}
+	return ok("delegated by the systemd of the user, with the controllers %s", strings.Join(list, ", "))
 }
 
 // userIDs checks the IDs that the user may map.

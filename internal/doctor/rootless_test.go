@@ -162,3 +162,25 @@ func TestLingering(t *testing.T) {
 		t.Errorf("on: %+v", r)
 	}
 }
+
+// TestDelegation tests which controllers users need, and why pods have no cgroups.
+func TestDelegation(t *testing.T) {
+	for _, test := range []struct {
+		driver, controllers string
+		err                 error
+		grade               Grade
+		detail, hint        string
+	}{
+		{"auto", "cpu memory pids", nil, OK, "cpu, memory, pids", ""},
+		{"auto", "memory pids", nil, Warn, "controllers cpu are not delegated", "Delegate=cpu cpuset io memory pids"},
+		{"auto", "", nil, Warn, "controllers cpu, memory, pids are not delegated", "Delegate=cpu cpuset io memory pids"},
+		{"auto", "", rootless.ErrCgroupV1, Warn, "cgroup v1", "systemd.unified_cgroup_hierarchy=1"},
+		{"auto", "", errors.New("no socket"), Warn, "no socket: pods with limits are rejected", "systemd-logind"},
+		{"cgroupfs", "cpu memory pids", nil, Fail, "cgroupfs", "remove the setting"},
+	} {
+		r := delegation(test.driver, func() ([]string, error) { return strings.Fields(test.controllers), test.err })
+		if r.grade != test.grade || !strings.Contains(r.detail, test.detail) || !strings.Contains(r.hint, test.hint) {
+			t.Errorf("%+v: %+v", test, r)
+		}
+	}
+}

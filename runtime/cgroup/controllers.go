@@ -54,7 +54,10 @@ func DetectControllers() (Controllers, error) {
 	return c, nil
 }
 
-func controllersOf(hs []hierarchy) (Controllers, error) {
+func controllersOf(hs []hierarchy) (Controllers, error) { return controllersAt(hs, "/") }
+
+// controllersAt returns the controllers of a cgroup. With cgroup v1 all cgroups have all.
+func controllersAt(hs []hierarchy, path string) (Controllers, error) {
 	c := Controllers{Unified: len(hs) == 1 && hs[0].v2}
 	for _, h := range hs {
 		c.Mounts = append(c.Mounts, h.mount)
@@ -65,7 +68,7 @@ func controllersOf(hs []hierarchy) (Controllers, error) {
 		if !c.Unified {
 			continue
 		}
-		list, err := os.ReadFile(filepath.Join(h.mount, "cgroup.controllers"))
+		list, err := os.ReadFile(filepath.Join(h.mount, path, "cgroup.controllers"))
 		if err != nil {
 			return c, err
 		}

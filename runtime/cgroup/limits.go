@@ -81,7 +81,20 @@ func SetLimits(path string, l Limits) error {
 	if err != nil {
 		return fmt.Errorf("set limits of cgroup %s: %w", path, err)
 	}
-	if err := setLimits(hs, path, l); err != nil {
+	if err := setLimits(hs, "/", path, l); err != nil {
+		return fmt.Errorf("set limits of cgroup %s: %w", path, err)
+	}
+	return nil
+}
+
+// SetLimitsBelow is [SetLimits] for a cgroup below top, which is delegated to this user. Controllers are those of top, and are enabled from
+// there on.
+func SetLimitsBelow(top, path string, l Limits) error {
+	hs, err := hierarchies()
+	if err == nil {
+		err = setLimits(hs, top, path, l)
+	}
+	if err != nil {
 		return fmt.Errorf("set limits of cgroup %s: %w", path, err)
 	}
 	return nil
@@ -91,7 +104,7 @@ func SetLimits(path string, l Limits) error {
 func SetMemory(path string, bytes int64) error {
 	hs, err := hierarchies()
 	if err == nil {
-		err = set(hs, path, func(unified bool) []setting {
+		err = set(hs, "/", path, func(unified bool) []setting {
 			return slices.DeleteFunc(Limits{Memory: bytes}.settings(unified), func(s setting) bool { return s.controller != Memory })
 		})
 	}
@@ -125,7 +138,7 @@ func protectMemory(hs []hierarchy, path string, bytes int64) error {
 			continue
 		}
 		s := setting{Memory, "memory.min", strconv.FormatInt(bytes, 10), false}
-		if err := enable(h.mount, path, []setting{s}); err != nil {
+		if err := enable(h.mount, "/", path, []setting{s}); err != nil {
 			return err
 		}
 		for _, dir := range []string{filepath.Dir(path), path} {
@@ -137,10 +150,13 @@ func protectMemory(hs []hierarchy, path string, bytes int64) error {
 	return nil
 }
 
-func setLimits(hs []hierarchy, path string, l Limits) error { return set(hs, path, l.settings) }
+func setLimits(hs []hierarchy, top, path string, l Limits) error {
+	return set(hs, top, path, l.settings)
+}
 
-func set(hs []hierarchy, path string, of func(unified bool) []setting) error {
-	c, err := controllersOf(hs)
+// set writes the settings of the cgroup at path, whose controllers are enabled from top on.
+func set(hs []hierarchy, top, path string, of func(unified bool) []setting) error {
+	c, err := controllersAt(hs, top)
 	if err != nil {
 		return err
 	}
@@ -158,7 +174,7 @@ func set(hs []hierarchy, path string, of func(unified bool) []setting) error {
 			return err
 		}
 		if c.Unified {
-			if err := enable(h.mount, path, settings); err != nil {
+			if err := enable(h.mount, top, path, settings); err != nil {
 				return err
 			}
 		}
@@ -172,10 +188,10 @@ func set(hs []hierarchy, path string, of func(unified bool) []setting) error {
 	return nil
 }
 
-// enable enables the controllers of settings for the cgroup at path, in each of its parents (cgroup.subtree_control).
-func enable(mount, path string, settings []setting) error {
-	dir := mount
-	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+// enable enables the controllers of settings for the cgroup at path, in top and in each cgroup between them (cgroup.subtree_control).
+func enable(mount, top, path string, settings []setting) error {
+	dir := filepath.Join(mount, top)
+	for name := range strings.SplitSeq(strings.Trim(strings.TrimPrefix(path, top), "/"), "/") {
 		file := filepath.Join(dir, "cgroup.subtree_control")
 		have, err := os.ReadFile(file)
 		if err != nil {

@@ -86,12 +86,29 @@ func TestSetLimitsV2(t *testing.T) {
 		"pods/uid/cpu.weight": "", "pods/uid/cpu.max": "", "pods/uid/memory.max": "", "pods/uid/pids.max": "",
 	})
 	hs := []hierarchy{{mount: dir, v2: true, names: []string{""}}}
-	if err := setLimits(hs, "/pods/uid", Limits{Shares: 1024, Memory: 4096, Pids: 9}); err != nil {
+	if err := setLimits(hs, "/", "/pods/uid", Limits{Shares: 1024, Memory: 4096, Pids: 9}); err != nil {
 		t.Fatal(err)
 	}
 	wantFiles(t, dir, map[string]string{
 		"cgroup.subtree_control": "cpu memory\n", "pods/cgroup.subtree_control": "+cpu +memory",
 		"pods/uid/cpu.weight": "39", "pods/uid/cpu.max": "max 100000", "pods/uid/memory.max": "4096", "pods/uid/pids.max": "",
+	})
+}
+
+// The controllers of a delegated cgroup are its own ones, and are enabled from there on: nothing is written above it.
+func TestSetLimitsBelow(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
+		"cgroup.controllers": "cpu memory pids\n", "cgroup.subtree_control": "", "user/cgroup.subtree_control": "",
+		"user/scope/cgroup.controllers": "memory pids\n", "user/scope/cgroup.subtree_control": "",
+		"user/scope/uid/cpu.weight": "", "user/scope/uid/cpu.max": "", "user/scope/uid/memory.max": "", "user/scope/uid/pids.max": "",
+	})
+	hs := []hierarchy{{mount: dir, v2: true, names: []string{""}}}
+	if err := setLimits(hs, "/user/scope", "/user/scope/uid", Limits{Shares: 1024, Memory: 4096, Pids: 9}); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, dir, map[string]string{
+		"cgroup.subtree_control": "", "user/cgroup.subtree_control": "", "user/scope/cgroup.subtree_control": "+memory +pids",
+		"user/scope/uid/cpu.weight": "", "user/scope/uid/cpu.max": "", "user/scope/uid/memory.max": "4096", "user/scope/uid/pids.max": "9",
 	})
 }
 
@@ -132,7 +149,7 @@ func TestSetLimitsV1(t *testing.T) {
 		hs = append(hs, hierarchy{mount: filepath.Join(dir, name), names: []string{name}})
 	}
 	hs = append(hs, hierarchy{mount: filepath.Join(dir, "unified"), v2: true, names: []string{""}})
-	if err := setLimits(hs, "/p", Limits{Shares: 4, Quota: 1000}); err != nil {
+	if err := setLimits(hs, "/", "/p", Limits{Shares: 4, Quota: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	wantFiles(t, dir, map[string]string{
@@ -163,12 +180,12 @@ func TestSetLimitsErrors(t *testing.T) {
 			"p/cpu.weight": "", "p/cpu.max": "", "p/memory.max": "",
 		}
 		delete(files, "p/"+test.missing)
-		err := setLimits([]hierarchy{{mount: writeFiles(t, files), v2: true}}, "/p", test.limits)
+		err := setLimits([]hierarchy{{mount: writeFiles(t, files), v2: true}}, "/", "/p", test.limits)
 		if (err != nil) != (test.want != none) || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("without %s, with %+v: %v", test.missing, test.limits, err)
 		}
 	}
-	err := setLimits([]hierarchy{{mount: writeFiles(t, map[string]string{"cgroup.controllers": "cpu"}), v2: true}}, "/p", Limits{})
+	err := setLimits([]hierarchy{{mount: writeFiles(t, map[string]string{"cgroup.controllers": "cpu"}), v2: true}}, "/", "/p", Limits{})
 	if err == nil || !strings.Contains(err.Error(), "subtree_control") {
 		t.Errorf("parent without cgroup.subtree_control: %v", err)
 	}

@@ -85,6 +85,11 @@ func (s *Service) prepare(ctx context.Context, uid string, pod *spec.Pod, a life
 	if err != nil {
 		return nil, err
 	}
+	if s.config.Cgroups.Without(uid) {
+		if refused := s.config.Host.CheckWithoutCgroups(pod); len(refused) > 0 { // the pod was started before, or with others
+			return nil, engine.Refused(ctx, lifecycle.ReasonCreateConfigError, refused[0])
+		}
+	}
 	sandbox, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, a.Sandbox))
 	if err != nil {
 		return nil, err

@@ -58,6 +58,9 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 		CgroupsPath: s.config.Cgroups.OCIPath(n.uid, n.id),
 		Host:        s.config.Host,
 	}
+	if s.config.Cgroups.Without(n.uid) {
+		in.Host = in.Host.WithoutCgroups()
+	}
 	if n.container.Init {
 		if err := sandbox.CheckStatic(s.config.Engine.MonitorPath()); err != nil {
 			return oci.Input{}, fmt.Errorf("init process: %w", err)

@@ -97,7 +97,7 @@ func (e *Engine) killContainer(ctx context.Context, id string) error {
 			continue
 		}
 		for _, dir := range dirs {
-			if e.opt.WithoutCgroups {
+			if !filepath.IsAbs(dir) { // a PID namespace
 				continue
 			}
 			if err := cgroup.RemoveTree(ctx, dir); err != nil && !errors.Is(err, unix.EBUSY) { // systemd removes scopes
@@ -114,16 +114,16 @@ func (e *Engine) killContainer(ctx context.Context, id string) error {
 // processDirs returns what lists the processes of a container: the directories of its cgroup, one for each hierarchy, or its PID namespace.
 // See [proctree.List]. There is none if it has no process.
 func (e *Engine) processDirs(bundle, id string) ([]string, error) {
-	if e.opt.WithoutCgroups {
+	group, err := bundleCgroup(bundle)
+	if err != nil {
+		return nil, err
+	}
+	if group == "" && e.opt.WithoutCgroups {
 		name, err := proctree.Contained(monitor.PIDOf(MonitorDir(e.opt.State), id))
 		if name == "" {
 			return nil, err
 		}
 		return []string{name}, nil
-	}
-	group, err := bundleCgroup(bundle)
-	if err != nil || group == "" {
-		return nil, err
 	}
 	return cgroup.Dirs(group)
 }

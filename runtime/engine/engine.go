@@ -67,7 +67,7 @@ type Options struct {
 	// removed with the monitor. Empty means that of this process, from which PlaceMonitor moves it; nil: it stays there.
 	MonitorCgroup string
 	PlaceMonitor  func(ctx context.Context, pids ...int) error
-	// WithoutCgroups is true if containers have no cgroups. Each then has a PID namespace of its own.
+	// WithoutCgroups is true if there can be containers without cgroups. Each of them has a PID namespace of its own.
 	WithoutCgroups bool
 	// ReportMonitor is called with changes of the monitor. It must not block. Nil means that they are only logged.
 	ReportMonitor func(MonitorReport)

@@ -46,15 +46,21 @@ type Host struct {
 	OOMScoreAdj int
 	// Rootless is true if this process is root in the user namespace of an ordinary user only, see [Host.WithoutRoot].
 	Rootless bool
+	// NoCgroups is why pods have no cgroups if Rootless is true; empty: they have.
+	NoCgroups string
 	// LastID is the last user and group ID that containers can have if Rootless is true.
 	LastID int64
 }
 
 // WithoutRoot returns the features for a process that is root in the user namespace of an ordinary user: its CAP_SYS_RESOURCE has no effect
-// on limits and OOM scores, it has no cgroups, and it cannot load AppArmor profiles.
-func (h Host) WithoutRoot() (Host, error) {
+// on limits and OOM scores, and it cannot load AppArmor profiles. Controllers are the cgroup controllers that are delegated to the user. If
+// there is no cgroup for pods, noCgroups is the reason.
+func (h Host) WithoutRoot(controllers []string, noCgroups string) (Host, error) {
 	h.Rootless, h.Resource, h.AppArmor = true, false, false
-	h.Controllers.Names, h.Controllers.Mounts = nil, nil
+	h.Controllers.Names, h.NoCgroups = controllers, noCgroups
+	if noCgroups != "" {
+		h.Controllers.Mounts = nil
+	}
 	users, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {
 		return h, fmt.Errorf("read IDs of the user namespace: %w", err)
@@ -65,6 +71,15 @@ func (h Host) WithoutRoot() (Host, error) {
 	}
 	h.LastID = min(idmap.LastMapped(string(users)), idmap.LastMapped(string(groups)))
 	return h, nil
+}
+
+// WithoutCgroups returns the features for a pod that was started without cgroups, such as by an earlier version of a daemon without root.
+func (h Host) WithoutCgroups() Host {
+	h.Controllers.Names = nil
+	if h.NoCgroups == "" {
+		h.NoCgroups = "this pod was started without one, delete it and apply it again"
+	}
+	return h
 }
 
 // DetectHost detects the features of the host and of this process.

@@ -196,9 +196,6 @@ func isSidecar(pod *spec.Pod, c *spec.Container) bool {
 // CheckResources returns why the host cannot enforce the limits of a pod: a controller is missing. Requests need no controller,
 // because they reserve nothing that another pod could use.
 func (h Host) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
-	if h.Rootless {
-		return nil // see CheckRootless
-	}
 	var refused []lifecycle.Refusal
 	for _, r := range []struct {
 		name, lacks, hint string
@@ -215,7 +212,7 @@ func (h Host) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
 			h.Controllers.Has(cgroup.Memory),
 		},
 	} {
-		if r.held {
+		if r.held || h.Rootless && !h.Controllers.Has(r.name) { // see CheckRootless
 			continue
 		}
 		for _, field := range pod.LimitFields(r.name) {

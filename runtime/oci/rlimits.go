@@ -89,6 +89,7 @@ func (h Host) CheckProcesses(pod *spec.Pod, pidsLimit int64) []lifecycle.Refusal
 	}
 	switch {
 	case pod.PidsLimit == nil:
+	case !h.Controllers.Has(cgroup.Pids) && h.Rootless: // see CheckRootless
 	case !h.Controllers.Has(cgroup.Pids):
 		refuse("pidsLimit", "this host has no cgroup controller pids", "remove the limit, or delegate the controller pids to podstead")
 	case pidsLimit > 0 && *pod.PidsLimit > pidsLimit:

@@ -3,6 +3,7 @@ package oci
 import (
 	"fmt"
 
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -25,18 +26,15 @@ func (h Host) CheckRootless(pod *spec.Pod) []lifecycle.Refusal {
 	r.deny(pod.HostNetwork, "hostNetwork", own, systemDaemon)
 	r.deny(pod.HostPID, "hostPID", own, systemDaemon)
 	r.deny(pod.HostIPC, "hostIPC", own, systemDaemon)
-	r.deny(pod.ShareProcessNamespace, "shareProcessNamespace",
-		"without root, a container has no cgroup, and its processes could outlive it", "remove the field, or "+systemDaemon)
 	r.deny(pod.HostUsers != nil && !*pod.HostUsers, "hostUsers", "false: without root, all pods share the user namespace of the user",
 		"remove the field: root in the pod is unprivileged on the host in any case")
 	for field, port := range pod.HostPortFields() {
 		r.deny(port.Protocol == spec.ProtocolSCTP, field, "without root, host ports of SCTP are not supported", systemDaemon)
 	}
-	for _, name := range []string{spec.ResourceCPU, spec.ResourceMemory} {
-		for _, field := range pod.LimitFields(name) {
-			r.deny(true, field, "without root, pods have no cgroups, so the limit cannot be enforced", "remove the limit, or "+systemDaemon)
-		}
+	if h.NoCgroups != "" {
+		r.withoutCgroups(pod, h.NoCgroups)
 	}
+	r.delegated(pod, h)
 	if s := pod.SecurityContext; s != nil {
 		r.mapped("securityContext.runAsUser", s.RunAsUser, h.LastID)
 		r.mapped("securityContext.runAsGroup", s.RunAsGroup, h.LastID)
@@ -67,6 +65,44 @@ func (r *rootless) deny(requested bool, field, message, hint string) {
 	}
 }
 
+// CheckWithoutCgroups returns what a pod requests that needs cgroups. It is for a pod that was started without, such as by an earlier
+// version.
+func (h Host) CheckWithoutCgroups(pod *spec.Pod) []lifecycle.Refusal {
+	h = h.WithoutCgroups()
+	r := &rootless{}
+	r.withoutCgroups(pod, h.NoCgroups)
+	r.delegated(pod, h)
+	return r.refused
+}
+
+// withoutCgroups checks the fields that need a cgroup to find the processes of a container.
+func (r *rootless) withoutCgroups(pod *spec.Pod, reason string) {
+	const message = "without root, a PID namespace of several containers needs a delegated cgroup: "
+	r.deny(pod.ShareProcessNamespace, "shareProcessNamespace", message+reason, "remove the field, or "+systemDaemon)
+	for i := range pod.EphemeralContainers {
+		r.deny(pod.EphemeralContainers[i].TargetContainerName != "", fmt.Sprintf("ephemeralContainers[%d].targetContainerName", i),
+			message+reason, "use podstead exec POD -- COMMAND, or debug without a target")
+	}
+}
+
+// delegated checks that the controllers that limits need are delegated to the user.
+func (r *rootless) delegated(pod *spec.Pod, h Host) {
+	check := func(controller string, fields ...string) {
+		message := "without root, the limit needs the cgroup controller " + controller + ", which is not delegated to this user"
+		if h.NoCgroups != "" {
+			message = "without root, the limit needs a delegated cgroup: " + h.NoCgroups
+		}
+		for _, field := range fields {
+			r.deny(!h.Controllers.Has(controller), field, message, "see podstead doctor, remove the limit, or "+systemDaemon)
+		}
+	}
+	check(cgroup.CPU, pod.LimitFields(spec.ResourceCPU)...)
+	check(cgroup.Memory, pod.LimitFields(spec.ResourceMemory)...)
+	if pod.PidsLimit != nil {
+		check(cgroup.Pids, "pidsLimit")
+	}
+}
+
 // container checks the fields of a container.
 func (r *rootless) container(at string, last int64, c *spec.Container) {
 	if s := c.SecurityContext; s != nil {
@@ -76,9 +112,6 @@ func (r *rootless) container(at string, last int64, c *spec.Container) {
 		r.mapped(at+"securityContext.runAsGroup", s.RunAsGroup, last)
 	}
 	r.deny(len(c.Devices) > 0, at+"devices", "without root, containers get no devices of the host", systemDaemon)
-	r.deny(c.TargetContainerName != "", at+"targetContainerName",
-		"without root, a container has no cgroup, and its processes could outlive it in the PID namespace of the target",
-		"use podstead exec POD -- COMMAND, or debug without a target")
 }
 
 // mapped checks that an ID is mapped.

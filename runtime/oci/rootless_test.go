@@ -10,7 +10,7 @@ import (
 
 // TestCheckRootless tests that each field that needs root is rejected with its path, a reason and a hint, and that other pods are accepted.
 func TestCheckRootless(t *testing.T) {
-	h := Host{Rootless: true, LastID: 65536}
+	h := Host{Rootless: true, LastID: 65536, NoCgroups: "no systemd"}
 	for _, test := range []struct {
 		text string
 		want []string
@@ -41,6 +41,7 @@ func TestCheckRootless(t *testing.T) {
 			"CONTAINER\nresources = { limits = { cpu = 1, memory = '1Mi', ephemeral-storage = '1Gi' } }",
 			[]string{"containers[0].resources.limits.cpu", "containers[0].resources.limits.memory"},
 		},
+		{"pidsLimit = 10", []string{"pidsLimit"}},
 		{"CONTAINER\ndevices = ['/dev/kvm']", []string{"containers[0].devices"}},
 		{"CONTAINER\nsecurityContext = { privileged = true }", []string{"containers[0].securityContext.privileged"}},
 		{"CONTAINER\nsecurityContext = { privileged = false, runAsUser = 70000 }", []string{"containers[0].securityContext.runAsUser"}},
@@ -64,6 +65,55 @@ func TestCheckRootless(t *testing.T) {
 	pod.EphemeralContainers = []spec.Container{{Name: "debugger", TargetContainerName: "c"}}
 	if got := h.CheckRootless(pod); len(got) != 1 || got[0].Field != "ephemeralContainers[0].targetContainerName" {
 		t.Errorf("debugger with a target: %v", got)
+	}
+}
+
+// TestCheckDelegated tests that only those limits are rejected whose controller is not delegated, with the name of the controller, and what
+// is rejected for a pod that was started without cgroups.
+func TestCheckDelegated(t *testing.T) {
+	pod := rootlessPod(t, "shareProcessNamespace = true\npidsLimit = 10\nCONTAINER\nresources.limits = { cpu = 1, memory = '1Mi' }")
+	pod.EphemeralContainers = []spec.Container{{Name: "debugger", TargetContainerName: "c"}}
+	const cpuField, memoryField = "containers[0].resources.limits.cpu", "containers[0].resources.limits.memory"
+	all := []string{"shareProcessNamespace", "ephemeralContainers[0].targetContainerName", cpuField, memoryField, "pidsLimit"}
+	for _, test := range []struct {
+		controllers string
+		want        []string
+	}{
+		{"cpu memory pids", nil},
+		{"memory pids", []string{cpuField}},
+		{"memory", []string{cpuField, "pidsLimit"}},
+		{"", []string{cpuField, memoryField, "pidsLimit"}},
+	} {
+		h := Host{Rootless: true, LastID: 65536}
+		h.Controllers.Names, h.Controllers.Bandwidth = strings.Fields(test.controllers), true
+		var got []string
+		for _, r := range slices.Concat(h.CheckRootless(pod), h.CheckResources(pod), h.CheckProcesses(pod, 0)) {
+			got = append(got, r.Field)
+			if !strings.Contains(r.Message, ", which is not delegated to this user") || r.Hint == "" {
+				t.Errorf("%s: %+v", test.controllers, r)
+			}
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%q: rejected for %v, want %v", test.controllers, got, test.want)
+		}
+		got = nil
+		for _, r := range h.CheckWithoutCgroups(pod) {
+			got = append(got, r.Field)
+			if !strings.Contains(r.Message, "this pod was started without one, delete it and apply it again") {
+				t.Errorf("%s: %+v", test.controllers, r)
+			}
+		}
+		if !slices.Equal(got, all) {
+			t.Errorf("%q: a pod without cgroups is rejected for %v, want %v", test.controllers, got, all)
+		}
+	}
+	h := Host{Rootless: true}
+	h.Controllers.Names = []string{"cpu"}
+	if got := h.CheckResources(pod); len(got) != 1 || got[0].Field != cpuField {
+		t.Errorf("a kernel without CPU bandwidth control: %v", got)
+	}
+	if got := (Host{Rootless: true}).CheckWithoutCgroups(rootlessPod(t, "")); len(got) > 0 {
+		t.Errorf("a pod that needs no cgroup: %v", got)
 	}
 }
 

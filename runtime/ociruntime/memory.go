@@ -62,7 +62,7 @@ func (o Options) keep(c Choice) error {
 func (o Options) fingerprint() string {
 	var b strings.Builder
 	boot, err := bootid.Read()
-	fmt.Fprintln(&b, boot, err, o.Cgroups.Systemd(), o.Host.UnifiedCgroups)
+	fmt.Fprintln(&b, boot, err, o.Cgroups.Systemd(), o.Cgroups.Parent(), o.Host.UnifiedCgroups)
 	for _, program := range []string{crun, runc, o.Pause} {
 		path, err := exec.LookPath(program)
 		fmt.Fprintln(&b, path, err != nil, stamp(path))

@@ -64,6 +64,8 @@ const (
 	LabelMessage    = "podstead.io/termination-message" // see exit.MessageLabel
 	LabelBoot       = "podstead.io/boot"                // the kernel's boot ID when the container was created
 	LabelExit       = "podstead.io/exit"                // an [exit.Exit] as JSON; set when the container has exited
+	// LabelCgroup of a sandbox is "true" if the containers of the pod have cgroups. Only a daemon without root sets it.
+	LabelCgroup = "podstead.io/cgroup"
 	// "true": the container could not be started and is being removed; its exit is not reported.
 	LabelUndone = "podstead.io/undone"
 	// "true": the shim of the sandbox copies logs to journald; those of earlier versions do not.

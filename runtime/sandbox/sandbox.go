@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 
 	"github.com/containerd/containerd/v2/client"
+	core "github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/errdefs"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
@@ -87,6 +89,7 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 		if err := s.clear(ctx, uid); err != nil { // it would run beside the pod
 			return nil, err
 		}
+		s.config.Cgroups.SetWith(uid)
 	}
 	if err := s.config.Volumes.PreparePod(ctx, uid, pod); err != nil { // needs no undo
 		return nil, engine.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonFailedMount, err)
@@ -157,13 +160,14 @@ func (s *Service) startShim(ctx context.Context, uid string, pod *spec.Pod, sand
 	if err != nil {
 		return err
 	}
-	_, err = s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{
-		Labels: map[string]string{
-			record.LabelUID: uid, record.LabelPod: pod.Name, record.LabelSandbox: strconv.Itoa(sandbox),
-			record.LabelJournald: "true", record.LabelPrompt: "true",
-		},
-		Spec: process,
-	})
+	labels := map[string]string{
+		record.LabelUID: uid, record.LabelPod: pod.Name, record.LabelSandbox: strconv.Itoa(sandbox),
+		record.LabelJournald: "true", record.LabelPrompt: "true",
+	}
+	if s.config.Cgroups.IsDelegated() {
+		labels[record.LabelCgroup] = "true"
+	}
+	_, err = s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{Labels: labels, Spec: process})
 	return err
 }
 
@@ -314,6 +318,20 @@ func (s *Service) terminateAll(ctx context.Context, list []client.Container) err
 		group.Go(func() error { return s.config.Exits.Terminate(ctx, c) })
 	}
 	return group.Wait()
+}
+
+// WithoutCgroup returns the UIDs of the pods whose newest sandbox has no [record.LabelCgroup].
+func WithoutCgroup(records []core.Sandbox) (uids []string) {
+	newest := map[string]int{}
+	without := map[string]bool{}
+	for _, r := range records {
+		uid := r.Labels[record.LabelUID]
+		if n, err := strconv.Atoi(r.Labels[record.LabelSandbox]); err == nil && uid != "" && n > newest[uid] {
+			newest[uid], without[uid] = n, r.Labels[record.LabelCgroup] == ""
+		}
+	}
+	maps.DeleteFunc(without, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(without))
 }
 
 // removeDir removes the directory of a sandbox, and that of its pod if it was the last one.

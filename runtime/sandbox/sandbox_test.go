@@ -3,13 +3,36 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 
+	core "github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/runtime/namespace"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 )
+
+// TestWithoutCgroup tests that the newest sandbox of a pod decides whether the pod has a cgroup, whatever the order of the records is.
+func TestWithoutCgroup(t *testing.T) {
+	of := func(uid string, number int, cgroup string) core.Sandbox {
+		return core.Sandbox{Labels: map[string]string{
+			record.LabelUID: uid, record.LabelSandbox: strconv.Itoa(number), record.LabelCgroup: cgroup,
+		}}
+	}
+	got := WithoutCgroup([]core.Sandbox{
+		of("with", 1, "true"), of("without", 1, ""),
+		of("was without", 1, ""), of("was without", 10, "true"), of("was without", 9, ""),
+		of("was with", 2, ""), of("was with", 1, "true"),
+		of("", 1, ""),
+		{Labels: map[string]string{record.LabelUID: "damaged"}},
+		{},
+	})
+	if diff := cmp.Diff([]string{"was with", "without"}, got); diff != "" {
+		t.Errorf("pods without cgroups (-want +got):\n%s", diff)
+	}
+}
 
 func TestNamespaces(t *testing.T) {
 	sysctls := []spec.Sysctl{{Name: "kernel.msgmax", Value: "1"}}

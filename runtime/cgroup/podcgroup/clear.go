@@ -49,7 +49,7 @@ func (c Cleared) String() string {
 // Without cgroups it kills the PID namespaces of processes that have mounted a file of the pod, as all containers have /etc/hosts.
 func (g Groups) Clear(ctx context.Context, uid string) (Cleared, error) {
 	pod, err := cgroup.Dirs(g.Pod(uid))
-	if g.None() {
+	if g.Without(uid) {
 		pod, err = proctree.Mounting("/pods/" + uid + "/")
 	}
 	if err != nil || len(pod) == 0 {

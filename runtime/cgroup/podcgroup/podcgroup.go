@@ -33,13 +33,14 @@ const (
 )
 
 // Groups are the cgroups of all pods. They are never below the cgroup of this process, whose limits or removal would affect
-// them. A Groups is immutable and safe for concurrent use.
+// them. A Groups is safe for concurrent use.
 type Groups struct {
 	root      string
 	systemd   bool
 	unified   bool
 	processes string              // the mount point of a hierarchy that lists the processes of containers
-	pidOf     func(id string) int // the first process of a container, 0 if there is none; nil: pods have cgroups
+	pidOf     func(id string) int // the first process of a container, 0 if there is none; nil: all pods have cgroups
+	without   *uids               // pods without cgroups, if others have delegated ones; nil: cgroups are not delegated
 }
 
 // WithoutCgroups returns the Groups of pods that have no cgroups. The PID namespace of a container lists its processes, and the kernel
@@ -47,7 +48,7 @@ type Groups struct {
 func WithoutCgroups(pidOf func(id string) int) Groups { return Groups{pidOf: pidOf} }
 
 // None reports whether pods have no cgroups.
-func (g Groups) None() bool { return g.pidOf != nil }
+func (g Groups) None() bool { return g.pidOf != nil && !g.IsDelegated() }
 
 // New returns the cgroups below root. The root is not used with systemd. Unified means that the host has cgroup v2 only.
 func New(driver Driver, root string, unified bool) (Groups, error) {
@@ -77,7 +78,7 @@ func (g Groups) Systemd() bool { return g.systemd }
 
 // OCIPath returns the cgroup of a container in the form of the OCI runtime specification (linux.cgroupsPath).
 func (g Groups) OCIPath(uid, id string) string {
-	if g.None() {
+	if g.Without(uid) {
 		return "" // the OCI runtime then tolerates that it cannot create one
 	}
 	if g.systemd {
@@ -107,7 +108,7 @@ func (g Groups) TrialOCIPath(name string) string {
 
 // RemoveShim removes the cgroup of the shim of a pod that an earlier version has started, if it has exited.
 func (g Groups) RemoveShim(uid string) error {
-	if g.systemd || g.None() { // systemd removes an empty scope
+	if g.systemd || g.pidOf != nil { // systemd removes an empty scope, and without root there was never a shim
 		return nil
 	}
 	return cgroup.Remove(path.Join(g.root, uid+"-shim"))
@@ -132,7 +133,7 @@ const MonitorMemory = 32 << 20
 // PlaceMonitor moves the processes of the monitor to their cgroup, unless they are there, and protects its memory. The keeper is the first
 // one.
 func (g Groups) PlaceMonitor(ctx context.Context, pids ...int) error {
-	if g.None() {
+	if g.pidOf != nil { // delegated cgroups have it from its start, and nothing protects them
 		return nil
 	}
 	if !g.systemd {
@@ -167,7 +168,7 @@ func inMonitorScope(text string) bool {
 // Limit creates the cgroup of a pod if it does not exist, and sets its limits. With systemd the files are written too, because
 // older versions of systemd do not support every limit, and round others.
 func (g Groups) Limit(ctx context.Context, uid string, l cgroup.Limits) error {
-	if g.None() {
+	if g.Without(uid) {
 		return nil // admission rejects pods with limits
 	}
 	if g.systemd {
@@ -175,12 +176,15 @@ func (g Groups) Limit(ctx context.Context, uid string, l cgroup.Limits) error {
 			return err
 		}
 	}
+	if g.IsDelegated() {
+		return cgroup.SetLimitsBelow(g.root, g.Pod(uid), l)
+	}
 	return cgroup.SetLimits(g.Pod(uid), l)
 }
 
 // Features reports whether the cgroup of a pod can limit swap, and whether it can kill all its processes when one is out of memory.
 func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
-	if g.None() {
+	if g.Without(uid) {
 		return false, false, nil
 	}
 	has := func(name string) (bool, error) {
@@ -202,7 +206,7 @@ func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
 // Remove removes the cgroup of a pod with all that is in it, see [Groups.Clear]. systemd stops a slice after its processes were killed:
 // it would wait for one that ignores SIGTERM, and for frozen ones.
 func (g Groups) Remove(ctx context.Context, uid string) (Cleared, error) {
-	if g.None() {
+	if g.Without(uid) {
 		return g.Clear(ctx, uid)
 	}
 	if !g.systemd && cgroup.Remove(g.Pod(uid)) == nil {
@@ -222,9 +226,9 @@ func (g Groups) Remove(ctx context.Context, uid string) (Cleared, error) {
 	return cleared, err
 }
 
-// Close removes the root if no pod is left.
+// Close removes the root if no pod is left. A delegated one is that of systemd.
 func (g Groups) Close() error {
-	if g.systemd || g.None() {
+	if g.systemd || g.pidOf != nil {
 		return nil
 	}
 	err := cgroup.Remove(g.root)
@@ -239,7 +243,7 @@ func (g Groups) Close() error {
 //
 // Without cgroups it kills the PID namespace of the container's first process, see [proctree.KillCgroup].
 func (g Groups) Kill(ctx context.Context, uid, id string) error {
-	if g.None() {
+	if g.Without(uid) {
 		name, err := proctree.Contained(g.pidOf(id))
 		if err == nil && name != "" {
 			err = proctree.KillCgroup(ctx, []string{name})
@@ -266,7 +270,7 @@ func (g Groups) Kill(ctx context.Context, uid, id string) error {
 
 // Container returns the cgroup of a container, relative to the mount point of a hierarchy.
 func (g Groups) Container(uid, id string) string {
-	if g.None() {
+	if g.Without(uid) {
 		return ""
 	}
 	if g.systemd {
@@ -278,7 +282,7 @@ func (g Groups) Container(uid, id string) string {
 // ProcessDir returns the directory of a container's cgroup in a hierarchy that lists its processes or, without cgroups, the PID namespace
 // of the container in the form of [proctree.NamespaceOf].
 func (g Groups) ProcessDir(uid, id string) string {
-	if g.None() {
+	if g.Without(uid) {
 		return proctree.NamespaceOf(g.pidOf(id))
 	}
 	return filepath.Join(g.processes, g.Container(uid, id))
@@ -286,10 +290,10 @@ func (g Groups) ProcessDir(uid, id string) string {
 
 // InPod reports whether a process is in the cgroup of a pod or, without cgroups, in the PID namespace of a container.
 func (g Groups) InPod(pid int) bool {
-	if g.None() {
-		return proctree.NamespaceOf(pid) != ""
+	if g.pidOf != nil && proctree.NamespaceOf(pid) != "" {
+		return true
 	}
-	return g.namesPod(cgroupsOf(pid))
+	return !g.None() && g.namesPod(cgroupsOf(pid))
 }
 
 // namesPod reports whether the text of cgroups(7) about a process has the cgroup of a pod in any hierarchy.
@@ -307,7 +311,7 @@ func (g Groups) namesPod(text string) bool {
 // OOMKilled reports whether the kernel has OOM-killed a process of a container, if the container's cgroup still exists. It is for a
 // container whose shim could not record this.
 func (g Groups) OOMKilled(uid, id string) bool {
-	if g.None() {
+	if g.Without(uid) {
 		return false
 	}
 	kills, err := cgroup.MemoryGroupIn(filepath.Join(g.memory(), g.Container(uid, id)), g.unified).OOMKills()
@@ -324,7 +328,7 @@ func (g Groups) Parent() string {
 
 // Pod returns the cgroup of a pod, which contains those of its containers, relative to the mount point of a hierarchy.
 func (g Groups) Pod(uid string) string {
-	if g.None() {
+	if g.Without(uid) {
 		return ""
 	}
 	if g.systemd {
