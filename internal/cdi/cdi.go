@@ -135,11 +135,11 @@ func (r *Registry) Find(name string) (*Device, error) {
 	same := r.devices[name]
 	switch {
 	case len(same) == 0:
-		text := fmt.Sprintf("device %s: no specification in %s has it", name, strings.Join(r.dirs, " or "))
+		parts := []string{fmt.Sprintf("device %s: no specification in %s has it", name, strings.Join(r.dirs, " or "))}
 		for _, path := range slices.Sorted(maps.Keys(r.Unreadable)) {
-			text += fmt.Sprintf("; %s cannot be read: %v", path, r.Unreadable[path])
+			parts = append(parts, fmt.Sprintf("%s cannot be read: %v", path, r.Unreadable[path]))
 		}
-		return nil, missingError{text}
+		return nil, missingError{strings.Join(parts, "; ")}
 	case len(same) > 1:
 		return nil, fmt.Errorf("device %s: %s and %s both have it", name, same[0].path, same[1].path)
 	}

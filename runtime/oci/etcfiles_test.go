@@ -35,7 +35,8 @@ func TestHostnameInKernel(t *testing.T) {
 		{spec.Pod{Name: "web", Subdomain: "shop", SetHostnameAsFQDN: true}, "web.shop.default.svc.cluster.local", ""},
 		{spec.Pod{Name: "web", Hostname: "h", Subdomain: "shop", HostnameOverride: "a.example"}, "a.example", ""},
 		{
-			spec.Pod{Name: long, Subdomain: "shop", SetHostnameAsFQDN: true}, long + ".shop.default.svc.cluster.local",
+			spec.Pod{Name: long, Subdomain: "shop", SetHostnameAsFQDN: true},
+			long + ".shop.default.svc.cluster.local",
 			"FQDN " + long + ".shop.default.svc.cluster.local is too long (64 characters is the max, 94 characters requested)",
 		},
 	} {

@@ -328,7 +328,7 @@ func TestCDIPolicy(t *testing.T) {
 		{[]string{"/"}, false},
 		{[]string{"vendor.com/class"}, true},
 		{[]string{"/dev", "vendor.com/class=a"}, true},
-		{[]string{"vendor.com/class=b", "vendor.com/clas"}, false},
+		{[]string{"vendor.com/class=b", "vendor.com/cla"}, false},
 	} {
 		got := Policy{Devices: test.allowed}.Check(pod)
 		if (len(got) == 0) != test.want {

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/podstead/podstead/api"
@@ -16,11 +17,9 @@ func logHint(pod *spec.Pod, c *spec.Container, lines []string) string {
 	text := strings.Join(lines, "\n")
 	says := func(part string) bool { return strings.Contains(text, part) }
 	if s := pod.SecurityContext; s != nil && s.FSGroup != nil && s.FSGroupChangePolicy != "OnRootMismatch" {
-		for _, part := range tooOpen {
-			if says(part) {
-				return "fsGroup gives the group rights to the files of volumes at each start of the pod: " +
-					"set securityContext.fsGroupChangePolicy to OnRootMismatch in the pod"
-			}
+		if slices.ContainsFunc(tooOpen, says) {
+			return "fsGroup gives the group rights to the files of volumes at each start of the pod: " +
+				"set securityContext.fsGroupChangePolicy to OnRootMismatch in the pod"
 		}
 	}
 	for _, m := range pod.DeviceMounts(c) {

@@ -84,14 +84,16 @@ func TestMaxRestarts(t *testing.T) {
 			now: 100, name: "a run that a liveness probe stops does", pod: limited(always, 1, probe(liveness)),
 			past: history{
 				live, ran("app", 1, 1), running("app", 2), probed("app", 2, liveness, bad),
-				lifecycle.StopContainer{Ref: run("app", 2), Reason: lifecycle.ReasonLivenessProbe}, exited("app", 2, 0), removed(1),
+				lifecycle.StopContainer{Ref: run("app", 2), Reason: lifecycle.ReasonLivenessProbe},
+				exited("app", 2, 0), removed(1),
 			},
 		},
 		{
 			now: 100, name: "a run that is replaced does not", pod: once,
 			past: history{
 				live, ran("app", 1, 1), running("app", 2), request,
-				lifecycle.StopContainer{Ref: run("app", 2), Reason: lifecycle.ReasonRestartRequested}, exited("app", 2, 143), removed(1),
+				lifecycle.StopContainer{Ref: run("app", 2), Reason: lifecycle.ReasonRestartRequested},
+				exited("app", 2, 143), removed(1),
 			},
 			want: again3,
 		},

@@ -228,7 +228,8 @@ func TestTrees(t *testing.T) {
 		want string
 	}{
 		{
-			"everything", Tree{Path: dir},
+			"everything",
+			Tree{Path: dir},
 			"a.py b.txt keep/g.py keep/ignored/f.py node_modules/x.py src/c.py src/deep/d.py src/deep/e.pyc",
 		},
 		{"ignored", Tree{Path: dir, Ignore: []string{"node_modules/", "**/*.pyc", "keep"}}, "a.py b.txt src/c.py src/deep/d.py"},
