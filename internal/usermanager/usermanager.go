@@ -18,6 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// service is the unit of the daemon of a user.
+const service = "podstead.service"
+
 const (
 	// requestTimeout bounds a request to systemd, and scopeTimeout the start of a scope whose name is that of one that systemd is about to
 	// remove.
@@ -122,8 +125,9 @@ func (m *Manager) start(ctx context.Context, name string, pid int) (exists bool,
 		dbus.PropPids(uint32(pid)),
 		{Name: "Delegate", Value: godbus.MakeVariant(true)},
 		{Name: "CollectMode", Value: godbus.MakeVariant("inactive-or-failed")},
-		// Without it systemd stops the scope before the service of the daemon, which stops pods in order.
+		// systemd stops the scope with its slice when it exits, but not before the service of the daemon, which stops pods in order.
 		{Name: "DefaultDependencies", Value: godbus.MakeVariant(false)},
+		dbus.PropBefore(service),
 		// Each pod has a limit of its own.
 		{Name: "TasksMax", Value: godbus.MakeVariant(uint64(math.MaxUint64))},
 	}, done)
