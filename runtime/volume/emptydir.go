@@ -93,6 +93,9 @@ func followMode(dir string, p Pod, v *spec.Volume) error {
 // one with another mode.
 func forgetMode(dir, medium string) error {
 	_, err := os.Lstat(dir)
+	if errors.Is(err, unix.ENOTDIR) {
+		return nil // the directory cannot be made either, and that error is reported
+	}
 	exists := err == nil
 	if exists && medium != "" {
 		exists, err = mountinfo.Mounted(dir)
