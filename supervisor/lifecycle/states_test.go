@@ -43,6 +43,7 @@ var states = struct{ pod, container, update []cause }{
 		{arrow: arrow{"Succeeded", "Running"}, why: "a restart is requested", rare: true},
 		{arrow: arrow{"Failed", "Pending"}, why: "started again or changed"},
 		{arrow: arrow{"Failed", "Running"}, why: "a restart is requested", rare: true},
+		{arrow: arrow{"Failed", "Succeeded"}, why: "a container that has failed is no longer in the definition", rare: true},
 		{arrow: arrow{"Failed", "Unknown"}, why: "the same, and the engine does not answer", rare: true},
 		{arrow: arrow{"Unknown", "Pending"}, why: "the engine answers"},
 		{arrow: arrow{"Unknown", "Running"}, why: "the engine answers", rare: true},
