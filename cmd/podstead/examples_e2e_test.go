@@ -66,6 +66,7 @@ var exampleRuns = map[string]exampleRun{
 	},
 	"podstead logs web --tail 20 --follow":               {until: "tick"},
 	"podstead logs -l app=shop -f":                       {until: "tick"},
+	"podstead logs -f":                                   {until: "tick"},
 	"podstead events --follow -o json":                   {until: `"pod":"web"`},
 	"podstead plan pods/ --exit-code >/dev/null":         {before: "podstead apply pods/"},
 	"podstead validate pods/ --strict":                   {before: "sed -i '1i # podstead: allow no-memory-limit' pods/*.toml"},
