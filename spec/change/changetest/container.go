@@ -93,7 +93,7 @@ func containerTemplates() []template {
 	}
 	for _, d := range []template{
 		{field: "path", app: `devices = [{ path = %s, containerPath = "/dev/a" }]`, before: `"/dev/null"`, after: `"/dev/zero"`},
-		{field: "cdi", app: "devices = [{ cdi = %s }]", before: `"vendor.com/class=a"`, after: `"vendor.com/class=b"`},
+		{field: "cdi", app: "devices = [{ cdi = %s }]", before: `"vendor.com/class=a"`, after: `"vendor.com/class=b"`, fails: true},
 		{field: "containerPath", app: `devices = [{ path = "/dev/null", containerPath = %s }]`, before: `"/dev/a"`, after: `"/dev/b"`},
 		{
 			field: "permissions", app: `devices = [{ path = "/dev/null", containerPath = "/dev/a", permissions = %s }]`,
