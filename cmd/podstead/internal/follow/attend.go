@@ -52,7 +52,7 @@ func Attend(ctx context.Context, o Options, since time.Time, has func(pod string
 	return a
 }
 
-// Ended returns a channel that is closed when the attendance has ended by itself: the daemon was stopped, and has deleted the pods.
+// Ended returns a channel that is closed when the attendance is over: the daemon was stopped, and has deleted the pods.
 func (a *Attendance) Ended() <-chan struct{} { return a.ended }
 
 // Close ends the attendance.

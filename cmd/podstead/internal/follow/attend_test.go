@@ -43,7 +43,7 @@ func TestAttend(t *testing.T) {
 	create("other", "echo other")
 	job := create("job", "echo ran")
 	s.await(t, "the line of the job", lines("job/c ran"))
-	s.await(t, "its end", s.hasEvent(api.EventPodSucceeded))
+	s.await(t, "the event of its success", s.hasEvent(api.EventPodSucceeded))
 	h.stop()
 	if err := h.connect(t.Context()); err != nil {
 		t.Fatal(err)
