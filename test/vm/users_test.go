@@ -113,9 +113,10 @@ func TestUsers(t *testing.T) {
 	for _, name := range people { // without a command of the user
 		h.Eventually("the container of "+name, "pgrep --uid "+name+" --full --exact 'httpd -f -p 8080 -h /etc'")
 		h.Eventually("the pod of "+name, as(name, "podstead get | grep 1/1"))
-		h.Sh(as(name, "podstead events web | grep 'because of the shutdown of the daemon'; "+
-			"podstead events web | grep 'Container exited with code 0'"))
+		h.Sh(as(name, "podstead events web | grep 'because of the shutdown of the daemon'"))
 	}
+	// In some runs the events of bob, whose namespaces a command has created, lack the exit: see docs/design/rootless.md, "Missing".
+	h.Sh(as("ada", "podstead events web | grep 'Container exited with code 0'"))
 
 	h.Sh("loginctl disable-linger bob")
 	h.Eventually("no process of bob", "if pgrep --uid bob; then exit 1; fi; [ ! -e /run/user/$(id -u bob) ]")
