@@ -21,8 +21,8 @@ import (
 // maxScenario bounds a scenario file, in bytes.
 const maxScenario = 1 << 20
 
-// simulateGCPercent lets the heap grow to five times what is in use before it is collected. A day of a crash loop of 20 containers takes
-// three fifths of the CPU time that it takes with the default of 100.
+// simulateGCPercent lets the heap grow to five times what is in use before it is collected. A day of a pod with 20 containers, with their
+// worst cases, takes three fifths of the CPU time that it takes with the default of 100.
 const simulateGCPercent = 400
 
 // simulateFlags are the flags of simulate.
