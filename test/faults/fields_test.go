@@ -76,7 +76,7 @@ func TestFieldsRestartPolicy(t *testing.T) {
 	}
 }
 
-// TestFieldsMaxRestarts: a container that has been restarted often enough stays terminated, and a restart of the pod begins again.
+// TestFieldsMaxRestarts: a container that has been restarted often enough stays terminated, and a restart of the pod sets the count to 0.
 //
 // fields: containers[].maxRestarts
 func TestFieldsMaxRestarts(t *testing.T) {
