@@ -135,12 +135,13 @@ func attachError(err error, pod, container string) error {
 
 // serveAttach copies between a client and a container until the container exits or the session is closed, and returns the exit code.
 func serveAttach(conn *channel.Conn, opened *attach.Session, q *attachQuery, sent chan<- struct{}) (int, error) {
+	if q.size != (channel.Size{}) {
+		// A program draws its screen again if the size has changed. Input is sent after this, so that what the user types first is
+		// executed with the right size.
+		resize(opened, channel.Size{Width: q.size.Width, Height: q.size.Height + 1})
+		resize(opened, q.size)
+	}
 	go func() {
-		if q.size != (channel.Size{}) {
-			// A program draws its screen again if the size has changed.
-			resize(opened, channel.Size{Width: q.size.Width, Height: q.size.Height + 1})
-			resize(opened, q.size)
-		}
 		for {
 			select {
 			case size := <-conn.Sizes():

@@ -254,6 +254,28 @@ func TestAttachSize(t *testing.T) {
 	p.awaitSize(t, attach.Size{Width: 132, Height: 43})
 }
 
+// A container gets input only after its terminal has the size of the client.
+func TestAttachSizeBeforeInput(t *testing.T) {
+	t.Parallel()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	p := d.interactive(t)
+	size := channel.Size{Width: 80, Height: 25}
+	a := d.attach(t, p, client.AttachOptions{Streams: client.Streams{Stdin: strings.NewReader(""), TTY: true, Size: size}})
+	if _, err := a.stdin.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.stdin.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	last := attach.Size{}
+	for len(p.sizes) > 0 {
+		last = <-p.sizes
+	}
+	if want := (attach.Size{Width: 80, Height: 25}); last != want {
+		t.Errorf("the first input arrived when the terminal had the size %v, want %v", last, want)
+	}
+}
+
 // awaitSize waits until the terminal has a size.
 func (p *process) awaitSize(t *testing.T, want attach.Size) {
 	t.Helper()
