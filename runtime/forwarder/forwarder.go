@@ -83,6 +83,9 @@ func Processes(socket string) (pids []int) {
 
 // Main is the main function. It returns the exit code, and otherwise runs until it is killed.
 func Main(ctx context.Context, args []string) int {
+	if err := os.WriteFile("/proc/self/comm", []byte(program), 0); err != nil { // one that was executed as /proc/self/exe is named exe
+		return 1
+	}
 	if len(args) == 4 {
 		return serveInherited(ctx)
 	}

@@ -42,7 +42,11 @@ func Main() int {
 	if ready == nil {
 		return 2
 	}
-	if err := prepare(len(os.Args) == 1); err != nil {
+	err := os.WriteFile("/proc/self/comm", []byte(Name), 0) // a process that was executed as /proc/self/exe is named exe
+	if err == nil {
+		err = prepare(len(os.Args) == 1)
+	}
+	if err != nil {
 		_, _ = fmt.Fprint(ready, err) // the starter reads an error or the end of the file
 		return 1
 	}

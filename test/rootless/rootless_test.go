@@ -137,6 +137,14 @@ func (p *person) testNetwork(t *testing.T, outside string) {
 func (p *person) testKilled(t *testing.T) {
 	const daemon, holder = "podstead daemon", "podstead-holder"
 	before := p.one(t, httpd)
+	for _, program := range []string{daemon, holder, "podstead-monitor"} {
+		for _, pid := range p.processes(program) {
+			name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+			if err != nil || !strings.HasPrefix(string(name), "podstead") { // pkill, top and ps show and select by it
+				t.Errorf("%s has the name %q, %v", program, name, err)
+			}
+		}
+	}
 	kill(t, p.one(t, daemon))
 	p.run(t, "podstead", "get")
 	kill(t, p.one(t, daemon), p.one(t, holder))
