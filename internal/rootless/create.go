@@ -50,27 +50,44 @@ func (n *Namespaces) hold(ctx context.Context) (process, error) {
 }
 
 // start starts a holder. It calls prepare before the holder uses its namespaces.
-func (n *Namespaces) start(ctx context.Context, flags uintptr, args []string, prepare func(pid int) error) (_ process, err error) {
-	ctx, cancel := context.WithTimeout(ctx, programTimeout)
-	defer cancel()
+func (n *Namespaces) start(ctx context.Context, flags uintptr, args []string, prepare func(pid int) error) (process, error) {
 	wait, release, err := os.Pipe()
 	if err != nil {
 		return process{}, err
 	}
 	defer release.Close()
 	defer wait.Close()
+	cmd := exec.Command(n.Holder) // without a context: it outlives this process
+	cmd.Args, cmd.Env, cmd.Dir = append([]string{holder.Name}, args...), []string{}, "/"
+	cmd.ExtraFiles = []*os.File{wait} // WaitFD
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: flags}
+	p, err := launch(ctx, cmd, holder.Ready, func(pid int) error {
+		if err := prepare(pid); err != nil {
+			return err
+		}
+		_, err := release.Write([]byte{0})
+		return err
+	})
+	if _, explained := errors.AsType[*Error](err); err == nil || explained {
+		return p, err
+	}
+	return process{}, createError(err)
+}
+
+// launch starts a program that stays, and waits until it writes ready to a descriptor, the one after those of the command. It calls prepare
+// in between.
+func launch(ctx context.Context, cmd *exec.Cmd, ready string, prepare func(pid int) error) (_ process, err error) {
+	ctx, cancel := context.WithTimeout(ctx, programTimeout)
+	defer cancel()
 	reports, report, err := os.Pipe()
 	if err != nil {
 		return process{}, err
 	}
 	defer reports.Close()
 	defer report.Close()
-	cmd := exec.Command(n.Holder) // without a context: it outlives this process
-	cmd.Args, cmd.Env, cmd.Dir = append([]string{holder.Name}, args...), []string{}, "/"
-	cmd.ExtraFiles = []*os.File{wait, report} // WaitFD, ReadyFD
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: flags}
+	cmd.ExtraFiles = append(cmd.ExtraFiles, report)
 	if err := cmd.Start(); err != nil {
-		return process{}, createError(err)
+		return process{}, err
 	}
 	defer func() {
 		if err != nil {
@@ -82,19 +99,18 @@ func (n *Namespaces) start(ctx context.Context, flags uintptr, args []string, pr
 	if err := prepare(cmd.Process.Pid); err != nil {
 		return process{}, err
 	}
-	if _, err := release.Write([]byte{0}); err != nil {
-		return process{}, fmt.Errorf("create namespaces: %w", err)
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := reports.SetReadDeadline(deadline); err != nil {
+			return process{}, err
+		}
 	}
-	text, err := readReport(ctx, reports)
-	switch {
-	case err != nil:
-		return process{}, fmt.Errorf("create namespaces: %w", err)
-	case text != holder.Ready:
-		return process{}, createError(fmt.Errorf("the holder has exited: %s", text))
+	text, err := io.ReadAll(io.LimitReader(reports, 4096))
+	if err != nil {
+		return process{}, err
 	}
 	p := processOf(cmd.Process.Pid)
-	if p == (process{}) {
-		return p, createError(errors.New("the holder has exited"))
+	if string(text) != ready || p == (process{}) {
+		return process{}, fmt.Errorf("%s has exited: %s", filepath.Base(cmd.Args[0]), text)
 	}
 	go func() { _ = cmd.Wait() }() // it is reaped if it is killed while this process runs
 	return p, nil
@@ -212,44 +228,14 @@ func (n *Namespaces) startForwarder(ctx context.Context, anchor process) (proces
 		return process{}, err
 	}
 	defer user.Close()
-	reports, report, err := os.Pipe()
-	if err != nil {
-		return process{}, err
-	}
-	defer reports.Close()
-	defer report.Close()
 	cmd := exec.Command(n.Holder) // without a context: it outlives this process
 	cmd.Args = forwarder.Args(n.Holder, forwarder.Socket(n.RunDir))
 	cmd.Env, cmd.Dir = []string{"PATH=" + os.Getenv("PATH")}, "/"
-	cmd.ExtraFiles = []*os.File{report, user} // ReadyFD, UserFD
+	cmd.ExtraFiles = []*os.File{user} // UserFD
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return process{}, fmt.Errorf("start the forwarder: %w", err)
-	}
-	_ = report.Close()
-	text, err := readReport(ctx, reports)
-	if err == nil && text != forwarder.Ready {
-		err = fmt.Errorf("it has exited: %s", text)
-	}
+	p, err := launch(ctx, cmd, forwarder.Ready, func(int) error { return nil })
 	if err != nil {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
 		return process{}, fmt.Errorf("start the forwarder: %w", err)
 	}
-	p := processOf(cmd.Process.Pid)
-	go func() { _ = cmd.Wait() }() // it is reaped if it is killed while this process runs
 	return p, nil
-}
-
-// readReport reads what a process that stays writes when it is ready.
-func readReport(ctx context.Context, reports *os.File) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, programTimeout)
-	defer cancel()
-	if deadline, ok := ctx.Deadline(); ok {
-		if err := reports.SetReadDeadline(deadline); err != nil {
-			return "", err
-		}
-	}
-	text, err := io.ReadAll(io.LimitReader(reports, 4096))
-	return string(text), err
 }

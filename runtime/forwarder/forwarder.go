@@ -38,10 +38,10 @@ const (
 )
 
 const (
-	// ReadyFD is a descriptor to which the first process writes [Ready] when it listens, or its error.
-	ReadyFD = 3
 	// UserFD is a descriptor of the user namespace of the worker.
-	UserFD = 4
+	UserFD = 3
+	// ReadyFD is a descriptor to which the first process writes [Ready] when it listens, or its error.
+	ReadyFD = 4
 	// Ready is what it writes.
 	Ready = "."
 )

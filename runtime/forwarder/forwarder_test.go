@@ -408,7 +408,7 @@ func startForwarder(t *testing.T) (socket string, first *exec.Cmd) {
 	}
 	defer user.Close()
 	first = exec.Command(self)
-	first.Args, first.ExtraFiles = Args(filepath.Join(dir, program), socket), []*os.File{report, user}
+	first.Args, first.ExtraFiles = Args(filepath.Join(dir, program), socket), []*os.File{user, report}
 	if err := first.Start(); err != nil {
 		t.Fatal(err)
 	}
