@@ -33,7 +33,7 @@ func bomb(first string, doublings int) string {
 func TestExpansionBomb(t *testing.T) {
 	f := newFixture(t, options{})
 	const plain = "value = \"0123456789abcdef\""
-	container := "\n[[containers]]\nname = \"c\"\nimage = \"" + intruder + "\"\n"
+	container := "\n[[containers]]\nname = \"c\"\nimage = \"" + Intruder + "\"\n"
 	repeated := "\"" + strings.Repeat("$(V10)", 1000) + "\"" // 16 MB
 	for name, text := range map[string]string{
 		"env":     bomb(plain, 25),
@@ -86,8 +86,8 @@ func TestQuarantine(t *testing.T) {
 	f := &fixture{rig.NewFixture(t, deadline, "intruder")}
 	f.CheckLeftovers(deadline, "daemon", "stop", "--pods")
 	f.MustRun("get")
-	slow := play("c", "stay") + "lifecycle.postStart.exec.command = [\"sleep\", \"1000\"]\n"
-	f.create("good", play("c", "stay"))
+	slow := Play("c", "stay") + "lifecycle.postStart.exec.command = [\"sleep\", \"1000\"]\n"
+	f.create("good", Play("c", "stay"))
 	good := f.Until("good", "ready", isReady)
 	f.create("bad", slow)
 	created := func(p *api.Pod) bool {
@@ -128,7 +128,7 @@ func TestQuarantine(t *testing.T) {
 		f.Error("the other pod was restarted")
 	}
 	f.MustRun("delete", "bad")
-	f.create("bad", play("c", "stay"))
+	f.create("bad", Play("c", "stay"))
 	f.Until("bad", "ready", isReady)
 }
 

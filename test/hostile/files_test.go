@@ -58,12 +58,12 @@ func TestReservedNames(t *testing.T) {
 	for _, name := range []string{
 		"localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback", "ip6-allnodes", "ip6-allrouters", "x.localhost",
 	} {
-		if _, err := f.Create(f.Ctx(), name, f.PodText(name, play("c", "stay"))); err == nil ||
+		if _, err := f.Create(f.Ctx(), name, f.PodText(name, Play("c", "stay"))); err == nil ||
 			!strings.Contains(err.Error(), "is reserved for the host") {
 			f.Errorf("pod %s: %v, want it rejected", name, err)
 		}
 	}
-	if _, err := f.Create(f.Ctx(), "pod", f.PodText("pod", "hostname = \"localhost\"\n"+play("c", "stay"))); err == nil ||
+	if _, err := f.Create(f.Ctx(), "pod", f.PodText("pod", "hostname = \"localhost\"\n"+Play("c", "stay"))); err == nil ||
 		!strings.Contains(err.Error(), "reserved") {
 		f.Errorf("hostname localhost: %v, want it rejected", err)
 	}

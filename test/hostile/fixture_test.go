@@ -3,7 +3,6 @@
 package hostile
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,11 +24,8 @@ import (
 // deadline is for operations that take seconds on an idle host.
 const deadline = 60 * time.Second
 
-// The images of test/images.
-const (
-	testserver = "localhost/podstead/testserver:1"
-	intruder   = "localhost/podstead/intruder:1"
-)
+// testserver is an image of test/images.
+const testserver = "localhost/podstead/testserver:1"
 
 // fixture is a rig with a daemon, a neighbour pod, and a directory of the host that no container may reach. The test fails if any of
 // them has changed at its end.
@@ -134,56 +130,32 @@ func isReady(p *api.Pod) bool {
 	})
 }
 
-// play is a container that makes attempts and exits, or with "stay" keeps running.
-func play(container, how string, attempts ...string) string {
-	quoted := make([]string, len(attempts))
-	for i, a := range attempts {
-		quoted[i] = fmt.Sprintf("%q", a)
-	}
-	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\nargs = [%q, %s]\n", container, intruder, how, strings.Join(quoted, ", "))
-}
-
 // outcomes returns the outcome of each attempt of a container.
 func (f *fixture) outcomes(pod, container string) map[string]string {
 	f.Helper()
-	all := map[string]string{}
+	var text string
 	f.Await(func() error {
-		text := f.MustRun("logs", pod, "-c", container)
-		if !strings.HasSuffix(text, "finished\n") {
+		if text = f.MustRun("logs", pod, "-c", container); !strings.HasSuffix(text, "finished\n") {
 			return fmt.Errorf("pod %s has not finished:\n%s", pod, text)
-		}
-		for line := range strings.Lines(text) {
-			attempt, outcome, _ := strings.Cut(strings.TrimSpace(line), ": ")
-			all[attempt] = outcome
 		}
 		return nil
 	})
-	return all
+	return Outcomes(text)
 }
 
-// try is an attempt and its expected outcome, or several with "|" between them.
-type try struct{ attempt, want string }
-
 // intrude makes attempts in a pod of their own and compares the outcomes. The text follows the container in the pod file.
-func (f *fixture) intrude(name, text string, tries []try) {
+func (f *fixture) intrude(name, text string, tries []Try) {
 	f.Helper()
-	attempts := make([]string, len(tries))
-	for i, t := range tries {
-		attempts[i] = t.attempt
-	}
-	f.create(name, "restartPolicy = \"Never\"\n"+play("c", "try", attempts...)+text)
+	f.create(name, "restartPolicy = \"Never\"\n"+Play("c", "try", Attempts(tries)...)+text)
 	f.Until(name, "done", ended)
 	f.compare(name, "c", tries)
 	f.MustRun("delete", name)
 }
 
 // compare compares the outcomes of a container's attempts with the expected ones.
-func (f *fixture) compare(pod, container string, tries []try) {
+func (f *fixture) compare(pod, container string, tries []Try) {
 	f.Helper()
-	got := f.outcomes(pod, container)
-	for _, t := range tries {
-		if outcome := cmp.Or(got[t.attempt], "no outcome"); !slices.Contains(strings.Split(t.want, "|"), outcome) {
-			f.Errorf("%s: %s, want %s", t.attempt, outcome, t.want)
-		}
+	for _, line := range Mismatches(f.outcomes(pod, container), tries) {
+		f.Error(line)
 	}
 }

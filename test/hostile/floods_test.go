@@ -14,10 +14,10 @@ import (
 // container stops or restarts, the daemon responds, and deleting the pod frees the space.
 func TestDiskExhausted(t *testing.T) {
 	f := newFixture(t, options{disk: "size=64m"})
-	f.create("filler", play("c", "stay", "fill /data/big 200", "fill /tmp/big 200", "fill /etc/hosts 200", "fill /dev/termination-log 200")+
+	f.create("filler", Play("c", "stay", "fill /data/big 200", "fill /tmp/big 200", "fill /etc/hosts 200", "fill /dev/termination-log 200")+
 		"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n")
 	f.Until("filler", "ready", isReady)
-	f.compare("filler", "c", []try{
+	f.compare("filler", "c", []Try{
 		{"fill /data/big 200", "ENOSPC"},
 		{"fill /tmp/big 200", "ENOSPC"},
 		{"fill /dev/termination-log 200", "ENOSPC"},
@@ -27,21 +27,21 @@ func TestDiskExhausted(t *testing.T) {
 	}
 	f.MustRun("get")
 	f.MustRun("delete", "filler")
-	f.create("next", play("c", "stay", "fill /tmp/small 1")) // there is space again
+	f.create("next", Play("c", "stay", "fill /tmp/small 1")) // there is space again
 	f.Until("next", "ready", isReady)
-	f.compare("next", "c", []try{{"fill /tmp/small 1", "done"}})
+	f.compare("next", "c", []Try{{"fill /tmp/small 1", "done"}})
 }
 
 // TestInodesExhausted: the same with the inodes of the disk.
 func TestInodesExhausted(t *testing.T) {
 	f := newFixture(t, options{disk: "size=64m,nr_inodes=1500"})
-	f.create("maker", play("c", "stay", "inodes /tmp/many 100000"))
+	f.create("maker", Play("c", "stay", "inodes /tmp/many 100000"))
 	f.Until("maker", "ready", isReady)
-	f.compare("maker", "c", []try{{"inodes /tmp/many 100000", "ENOSPC"}})
+	f.compare("maker", "c", []Try{{"inodes /tmp/many 100000", "ENOSPC"}})
 	f.MustRun("delete", "maker")
-	f.create("next", play("c", "stay", "inodes /tmp/few 10"))
+	f.create("next", Play("c", "stay", "inodes /tmp/few 10"))
 	f.Until("next", "ready", isReady)
-	f.compare("next", "c", []try{{"inodes /tmp/few 10", "done"}})
+	f.compare("next", "c", []Try{{"inodes /tmp/few 10", "done"}})
 }
 
 // TestVolumeSizeLimit: a pod is evicted if an emptyDir exceeds its sizeLimit, however deep its files are, and if it has too many empty
@@ -49,9 +49,9 @@ func TestInodesExhausted(t *testing.T) {
 func TestVolumeSizeLimit(t *testing.T) {
 	f := newFixture(t, options{})
 	const limited = "volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = { sizeLimit = \"8Mi\" }\n"
-	f.create("plain", play("c", "stay", "fill /data/big 20")+limited)
-	f.create("deep", play("c", "stay", "nest /data 1500", "fill /data/d/big 20")+limited)
-	f.create("many", play("c", "stay", "inodes /data/many 3000")+limited)
+	f.create("plain", Play("c", "stay", "fill /data/big 20")+limited)
+	f.create("deep", Play("c", "stay", "nest /data 1500", "fill /data/d/big 20")+limited)
+	f.create("many", Play("c", "stay", "inodes /data/many 3000")+limited)
 	for _, name := range []string{"plain", "deep", "many"} {
 		p := f.Until(name, "evicted", ended)
 		if p.Status.Phase != "Failed" || p.Status.Reason != "Evicted" {
@@ -60,7 +60,7 @@ func TestVolumeSizeLimit(t *testing.T) {
 	}
 	f.intrude("memory",
 		"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = { medium = \"Memory\", sizeLimit = \"8Mi\" }\n",
-		[]try{
+		[]Try{
 			{"inodes /data/many 3000", "ENOSPC"},
 			{"remove /data/many/1", "done"}, // directories need an inode too
 			{"fill /data/big 20", "ENOSPC"},
@@ -73,7 +73,7 @@ func TestLogSizeLimit(t *testing.T) {
 	const size, files = 1 << 20, 3
 	f := newFixture(t,
 		options{env: []string{"PODSTEAD_CONTAINER_LOG_MAX_SIZE=1Mi", fmt.Sprint("PODSTEAD_CONTAINER_LOG_MAX_FILES=", files)}})
-	f.create("flood", play("c", "stay", "write-log 10 80", "write-log 10 4000000", "write-log 2 1"))
+	f.create("flood", Play("c", "stay", "write-log 10 80", "write-log 10 4000000", "write-log 2 1"))
 	f.outcomes("flood", "c")
 	var total, count int64
 	f.Check(filepath.WalkDir(f.LogDir(), func(path string, entry fs.DirEntry, err error) error {
@@ -95,9 +95,9 @@ func TestLogSizeLimit(t *testing.T) {
 // TestForkBomb: a pod cannot exceed the number of processes that pods.pidsLimit sets. Deleting the pod kills them all.
 func TestForkBomb(t *testing.T) {
 	f := newFixture(t, options{env: []string{"PODSTEAD_PODS_PIDS_LIMIT=200"}})
-	f.create("bomb", play("c", "stay", "fork 5000 20"))
+	f.create("bomb", Play("c", "stay", "fork 5000 20"))
 	f.Until("bomb", "ready", isReady)
-	f.compare("bomb", "c", []try{{"fork 5000 20", "EAGAIN"}})
+	f.compare("bomb", "c", []Try{{"fork 5000 20", "EAGAIN"}})
 	if _, err := f.ask("/whoami"); err != nil {
 		f.Error(err)
 	}
@@ -107,7 +107,7 @@ func TestForkBomb(t *testing.T) {
 // TestMemoryLimit: a container that exceeds its memory limit is killed, and no other.
 func TestMemoryLimit(t *testing.T) {
 	f := newFixture(t, options{})
-	f.create("eater", "restartPolicy = \"Never\"\n"+play("c", "try", "allocate 400")+"resources = { limits = { memory = \"64Mi\" } }\n")
+	f.create("eater", "restartPolicy = \"Never\"\n"+Play("c", "try", "allocate 400")+"resources = { limits = { memory = \"64Mi\" } }\n")
 	end := f.Until("eater", "done", ended).Status.ContainerStatuses[0].State.Terminated
 	if end == nil || end.ExitCode != 137 || end.Reason != "OOMKilled" {
 		f.Errorf("terminated with %+v", end)

@@ -194,13 +194,13 @@ func TestImagePoisoning(t *testing.T) {
 		return p.Status.ContainerStatuses[0].ImageID
 	}
 	genuine := identity(neighbour)
-	f.create("restarts", "restartPolicy = \"Always\"\nrestartBackoff = { initialSeconds = 0.1 }\n"+play("c", "try", "wait 1ms"))
+	f.create("restarts", "restartPolicy = \"Always\"\nrestartBackoff = { initialSeconds = 0.1 }\n"+Play("c", "try", "wait 1ms"))
 	f.Until("restarts", "restarted", func(p *api.Pod) bool { return p.Status.ContainerStatuses[0].RestartCount > 0 })
 	own := identity("restarts")
 
 	// The attackers list archives with forged images of both names.
 	const shadowed = "differs from the image of this name that is already present, only pods that list the archive use it"
-	for i, name := range []string{testserver, intruder} {
+	for i, name := range []string{testserver, Intruder} {
 		pod := fmt.Sprintf("attacker%d", i)
 		_, err := f.Create(f.Ctx(), pod, fmt.Sprintf(
 			"name = %q\nterminationGracePeriodSeconds = 1\nimageArchives = [%q]\n[[containers]]\nname = \"c\"\nimage = %q\n", pod,
@@ -263,7 +263,7 @@ func TestSlowRegistries(t *testing.T) {
 		}
 		return nil
 	})
-	f.create("imported", play("c", "stay", "wait 1ms"))
+	f.create("imported", Play("c", "stay", "wait 1ms"))
 	f.Until("imported", "ready", isReady)
 	fast := newRegistry(t, map[string]*ocitar.Tree{"fast:1": ocitar.Small("fast")})
 	create("fast", fast.host)

@@ -59,9 +59,9 @@ func TestLeasesOnPodFiles(t *testing.T) {
 			if n == 2 {
 				users = "hostUsers = false\n"
 			}
-			f.create(name, users+play("c", "stay", held...)+`
+			f.create(name, users+Play("c", "stay", held...)+`
 volumeMounts = { conf = "/conf" }
-`+play("again", "try", "wait 1ms")+`
+`+Play("again", "try", "wait 1ms")+`
 [[volumes]]
 name = "conf"
 configMap = { name = "conf" }
@@ -71,9 +71,9 @@ data = { key = "value" }
 `)
 			f.Until(name, "running", func(p *api.Pod) bool { return statusOf(p, "c").Ready })
 		})
-		var want []try
+		var want []Try
 		for _, attempt := range held {
-			want = append(want, try{attempt, "done"})
+			want = append(want, Try{attempt, "done"})
 		}
 		f.compare(name, "c", want)
 	}
@@ -81,7 +81,7 @@ data = { key = "value" }
 		f.Until(holders[0], "restarted", func(p *api.Pod) bool { return statusOf(p, "again").RestartCount > 0 })
 	})
 	f.undelayed("start of another pod", func() {
-		f.create("other", play("c", "stay", "wait 1ms"))
+		f.create("other", Play("c", "stay", "wait 1ms"))
 		f.Until("other", "ready", isReady)
 	})
 	f.undelayed("deletion", func() { f.MustRun(append([]string{"delete", "other"}, holders...)...) })
@@ -92,9 +92,9 @@ data = { key = "value" }
 func TestLeaseOnTerminationMessage(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("pair", "restartPolicy = \"Never\"\nshareProcessNamespace = true\n"+
-		play("holder", "stay", "lease-other /shared/held /dev/termination-log", "mkdir /shared/held")+
+		Play("holder", "stay", "lease-other /shared/held /dev/termination-log", "mkdir /shared/held")+
 		"volumeMounts = { shared = \"/shared\" }\n"+
-		play("c", "try", "await /shared/held")+"volumeMounts = { shared = \"/shared\" }\n"+
+		Play("c", "try", "await /shared/held")+"volumeMounts = { shared = \"/shared\" }\n"+
 		"[[volumes]]\nname = \"shared\"\nemptyDir = {}\n")
 	f.undelayed("exit", func() {
 		f.outcomes("pair", "c")
@@ -104,6 +104,6 @@ func TestLeaseOnTerminationMessage(t *testing.T) {
 			f.Errorf("terminated with %+v, want the error of the message", end)
 		}
 	})
-	f.compare("pair", "holder", []try{{"lease-other /shared/held /dev/termination-log", "done"}})
+	f.compare("pair", "holder", []Try{{"lease-other /shared/held /dev/termination-log", "done"}})
 	f.undelayed("deletion", func() { f.MustRun("delete", "pair") })
 }

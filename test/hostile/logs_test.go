@@ -25,7 +25,7 @@ image = %q
 command = ["sh", "-c", %q]
 securityContext = { privileged = true }
 volumeMounts = { logs = "/logs", marks = "/marks" }
-`, name, intruder, fmt.Sprintf(`if mkdir /marks/%[1]s; then d=$(echo /logs/saboteur_*/%[1]s); cd $d && %[2]s; exit $?; fi
+`, name, Intruder, fmt.Sprintf(`if mkdir /marks/%[1]s; then d=$(echo /logs/saboteur_*/%[1]s); cd $d && %[2]s; exit $?; fi
 echo "* * * * * root intruder"; touch /marks/%[1]s/written; exec sleep 1000`, name, script))
 }
 
@@ -126,7 +126,7 @@ func TestStateVolumes(t *testing.T) {
 		f.Check(os.Symlink(target, filepath.Join(f.Dir, "links", link)))
 	}
 	volume := func(path string) string {
-		return "restartPolicy = \"Never\"\n" + play("c", "try", "list /host") + "volumeMounts = { host = \"/host\" }\n" +
+		return "restartPolicy = \"Never\"\n" + Play("c", "try", "list /host") + "volumeMounts = { host = \"/host\" }\n" +
 			fmt.Sprintf("[[volumes]]\nname = \"host\"\nhostPath = { path = %q }\n", path)
 	}
 	for _, path := range []string{f.StateDir(), f.StateDir() + "/pods", f.RunDir(), f.Socket(), f.LogDir(), f.Dir, "/"} {
@@ -149,6 +149,6 @@ func TestStateVolumes(t *testing.T) {
 	}
 	f.create("beside", volume(filepath.Join(f.Dir, "links")))
 	f.Until("beside", "done", ended)
-	f.compare("beside", "c", []try{{"list /host", "4 entries"}})
+	f.compare("beside", "c", []Try{{"list /host", "4 entries"}})
 	f.MustRun("delete", "beside")
 }

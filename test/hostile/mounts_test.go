@@ -18,7 +18,7 @@ import (
 // mounts of several runs.
 func hostMounter(path, text string) string {
 	container := func(name, how, attempt string) string {
-		return play(name, how, attempt) + "securityContext = { privileged = true }\nvolumeMounts = { host = \"/host\" }\n"
+		return Play(name, how, attempt) + "securityContext = { privileged = true }\nvolumeMounts = { host = \"/host\" }\n"
 	}
 	return text + container("c", "stay", "wait 1ms") + container("again", "try", "wait 1ms") +
 		fmt.Sprintf("[[volumes]]\nname = \"host\"\nhostPath = { path = %q }\n", path)
@@ -43,7 +43,7 @@ func TestHostPathOverRunDirectory(t *testing.T) {
 			f.CheckLeftovers(deadline, "daemon", "stop", "--pods")
 			f.MustRun("get") // starts the daemon
 			f.create("first",
-				play("c", "stay", "wait 1ms")+
+				Play("c", "stay", "wait 1ms")+
 					"volumeMounts = { m = \"/m\" }\n[[volumes]]\nname = \"m\"\nemptyDir = { medium = \"Memory\" }\n")
 			f.Until("first", "ready", isReady)
 			f.create("host", hostMounter(path, ""))
@@ -52,7 +52,7 @@ func TestHostPathOverRunDirectory(t *testing.T) {
 				f.Until(pod, "running", func(p *api.Pod) bool { return statusOf(p, "c").Ready && statusOf(p, "again").RestartCount > 0 })
 				f.hasNoMounts(pod, path)
 			}
-			f.create("second", play("c", "stay", "wait 1ms"))
+			f.create("second", Play("c", "stay", "wait 1ms"))
 			f.Until("second", "ready", isReady)
 			f.MustRun("delete", "first")
 			f.MustKillDaemon()
@@ -100,10 +100,10 @@ func TestVolumeLedToDev(t *testing.T) {
 	f.create("led", `restartPolicy = "Never"
 [[initContainers]]
 name = "prepare"
-image = "`+intruder+`"
+image = "`+Intruder+`"
 args = ["try", "symlink /dev /a/dev", "symlink /proc/keys /b/null"]
 volumeMounts = { a = "/a", b = "/b" }
-`+play("c", "try", "read /proc/keys")+`
+`+Play("c", "try", "read /proc/keys")+`
 volumeMounts = { a = "/data", b = "/data/dev" }
 [[volumes]]
 name = "a"
@@ -127,7 +127,7 @@ func TestVolumesOnKernelFileSystems(t *testing.T) {
 	const volumes = "[[volumes]]\nname = \"v\"\nemptyDir = {}\n[[volumes]]\nname = \"w\"\nemptyDir = {}\n[[volumes]]\nname = " +
 		"\"shm\"\nhostPath = { path = \"/dev/shm\" }\n"
 	mounts := func(list string) string {
-		return play("c", "try", "wait 1ms") + "volumeMounts = " + list + "\n" + volumes
+		return Play("c", "try", "wait 1ms") + "volumeMounts = " + list + "\n" + volumes
 	}
 	for _, text := range []string{
 		mounts(`{ v = "/dev" }`), mounts(`{ v = "//dev/" }`), mounts(`{ v = "/x/../dev" }`), mounts(`{ shm = "/dev" }`),
@@ -136,9 +136,9 @@ func TestVolumesOnKernelFileSystems(t *testing.T) {
 		mounts(`{ v = "/sys" }`), mounts(`{ v = "/sys/fs/cgroup" }`), mounts(`{ v = "/sys/firmware" }`),
 		mounts(`{ v = "/dev/null" }`), mounts(`{ v = "/dev/pts" }`), mounts(`{ v = "/dev/fd/3" }`), mounts(`{ v = "/dev/console" }`),
 		mounts(`{ v = "/dev/shm/x" }`), mounts(`{ v = "/dev/a", w = "/dev/a/b" }`),
-		play("c", "try", "wait 1ms") + "terminationMessagePath = \"/proc/keys\"\n",
-		play("c", "try", "wait 1ms") + "terminationMessagePath = \"/dev/null\"\n",
-		"[[initContainers]]\nname = \"i\"\nimage = \"" + intruder + "\"\nvolumeMounts = { v = \"/dev\" }\n" + mounts(`{ v = "/v" }`),
+		Play("c", "try", "wait 1ms") + "terminationMessagePath = \"/proc/keys\"\n",
+		Play("c", "try", "wait 1ms") + "terminationMessagePath = \"/dev/null\"\n",
+		"[[initContainers]]\nname = \"i\"\nimage = \"" + Intruder + "\"\nvolumeMounts = { v = \"/dev\" }\n" + mounts(`{ v = "/v" }`),
 	} {
 		if _, err := f.Create(f.Ctx(), "refused", f.PodText("refused", text)); err == nil || !strings.Contains(err.Error(), "privileged") {
 			t.Errorf("%v, want an error for:\n%s", err, text)

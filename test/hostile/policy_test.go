@@ -76,17 +76,17 @@ func TestConfusedDeputy(t *testing.T) {
 		return nil
 	}
 	env := func(path string) string {
-		return play("c", "try", "wait 1ms") +
+		return Play("c", "try", "wait 1ms") +
 			fmt.Sprintf("envFrom = [{ configMapRef = { name = \"m\" } }]\n[[configMaps]]\nname = \"m\"\nenvFile = %q\n", path)
 	}
 	volume := func(path string) string {
-		return play("c", "try", "list /v") +
+		return Play("c", "try", "list /v") +
 			fmt.Sprintf("volumeMounts = { v = { mountPath = \"/v\", readOnly = true } }\n[[volumes]]\nname = \"v\"\nhostPath = { "+
 				"path = %q }\n",
 				path)
 	}
 	device := func(path string) string {
-		return play("c", "try", "wait 1ms") + fmt.Sprintf("devices = [{ path = %q, containerPath = \"/dev/device\" }]\n", path)
+		return Play("c", "try", "wait 1ms") + fmt.Sprintf("devices = [{ path = %q, containerPath = \"/dev/device\" }]\n", path)
 	}
 	f.Check(os.Symlink("/dev/null", filepath.Join(f.Dir, "own", "device")))
 	for _, test := range []struct {
@@ -100,10 +100,10 @@ func TestConfusedDeputy(t *testing.T) {
 		{"root-env", env(rootFile), true},
 		{"link-env", env(link), true},
 		{"environ", env("/proc/self/environ"), true},
-		{"root-archive", fmt.Sprintf("[[containers]]\nname = \"c\"\nimage = %q\n", intruder), true},
+		{"root-archive", fmt.Sprintf("[[containers]]\nname = \"c\"\nimage = %q\n", Intruder), true},
 		{"root-volume", volume("/root"), true},
-		{"hidden-path", fmt.Sprintf("waitFor = [%q]\n", "path:"+filepath.Join(f.Dir, "hidden", "file")) + play("c", "try"), true},
-		{"known-path", fmt.Sprintf("waitFor = [%q]\n", "path:"+ownFile) + play("c", "try"), false},
+		{"hidden-path", fmt.Sprintf("waitFor = [%q]\n", "path:"+filepath.Join(f.Dir, "hidden", "file")) + Play("c", "try"), true},
+		{"known-path", fmt.Sprintf("waitFor = [%q]\n", "path:"+ownFile) + Play("c", "try"), false},
 		{"listed-volume", volume("/etc"), true},
 		{"new-volume", volume(filepath.Join(f.Dir, "rooted", "new")), true},
 		{"device", device("/dev/null"), false},

@@ -29,11 +29,11 @@ name = "conf"
 data = { key = "value" }
 `
 	swaps := []string{"swap /shared/a " + f.victim(), "swap /shared/b/c " + f.victim(), "swap /shared/d " + f.victim() + "/deep"}
-	f.create("swapper", play("c", "stay", swaps...)+"volumeMounts = { shared = \"/shared\" }\n"+volumes)
+	f.create("swapper", Play("c", "stay", swaps...)+"volumeMounts = { shared = \"/shared\" }\n"+volumes)
 	f.outcomes("swapper", "c")
 	for n := range 12 {
 		name := fmt.Sprint("guest", n)
-		f.create(name, "restartPolicy = \"Never\"\n"+play("c", "try", "find / deeper", "read /sub/a", "fill /sub/written 1")+`
+		f.create(name, "restartPolicy = \"Never\"\n"+Play("c", "try", "find / deeper", "read /sub/a", "fill /sub/written 1")+`
 volumeMounts = [
   { name = "shared", mountPath = "/shared" },
   { name = "shared", mountPath = "/sub", subPath = "a" },
@@ -61,7 +61,7 @@ func TestVolumeCleanup(t *testing.T) {
 	for n := range 3 {
 		name := fmt.Sprint("leaver", n)
 		f.create(name,
-			play("c", "stay", "nest /data/deep 700", "symlink "+f.victim()+" /data/link", "symlink / /data/root", "setuid /data/suid",
+			Play("c", "stay", "nest /data/deep 700", "symlink "+f.victim()+" /data/link", "symlink / /data/root", "setuid /data/suid",
 				"swap /data/a "+f.victim(), "swap /data/b/c "+f.victim()+"/deep", "swap /data/d "+filepath.Dir(f.Dir))+
 				"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n")
 		f.Until(name, "ready", isReady)
@@ -73,7 +73,7 @@ func TestVolumeCleanup(t *testing.T) {
 // TestSetuidFilesInVolumes: a setuid program that a container leaves in a volume is in a directory that only root of the host can enter.
 func TestSetuidFilesInVolumes(t *testing.T) {
 	f := newFixture(t, options{})
-	f.create("smuggler", play("c", "stay", "setuid /data/suid", "setuid /claim/suid", "setuid /tmp/suid")+
+	f.create("smuggler", Play("c", "stay", "setuid /data/suid", "setuid /claim/suid", "setuid /tmp/suid")+
 		"volumeMounts = { data = \"/data\", claim = \"/claim\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n"+
 		"[[volumes]]\nname = \"claim\"\npersistentVolumeClaim = { claimName = \"claim\" }\n")
 	f.outcomes("smuggler", "c")

@@ -24,7 +24,7 @@ import (
 func TestRuntimeBinaryProtected(t *testing.T) {
 	f := newFixture(t, options{})
 	mounts, volumes := libraries()
-	f.create("attacker", play("c", "try", "watch-runtime "+f.victim()+"/a", "await /tmp/enough", "runtime-access")+mounts+`
+	f.create("attacker", Play("c", "try", "watch-runtime "+f.victim()+"/a", "await /tmp/enough", "runtime-access")+mounts+`
   [containers.readinessProbe]
   exec = { command = ["/bin/runtime"] }
   periodSeconds = 0.2
@@ -81,7 +81,7 @@ func TestWorkingDirectory(t *testing.T) {
 	text.WriteString("restartPolicy = \"Never\"\n")
 	const first, last = 3, 16
 	for i := first; i <= last; i++ {
-		fmt.Fprint(&text, play(fmt.Sprint("c", i), "try", "above "+f.victim()+"/a"), fmt.Sprintf("workingDir = \"/proc/self/fd/%d\"\n", i))
+		fmt.Fprint(&text, Play(fmt.Sprint("c", i), "try", "above "+f.victim()+"/a"), fmt.Sprintf("workingDir = \"/proc/self/fd/%d\"\n", i))
 	}
 	f.create("descriptors", text.String())
 	p := f.Until("descriptors", "done", ended)
@@ -106,7 +106,7 @@ func (f *fixture) commandsInDescriptors() {
 	}
 	var text strings.Builder
 	for _, i := range descriptors {
-		text.WriteString(play(fmt.Sprint("c", i), "stay", "wait 1ms") + fmt.Sprintf(`
+		text.WriteString(Play(fmt.Sprint("c", i), "stay", "wait 1ms") + fmt.Sprintf(`
 workingDir = "/tmp/here"
   [containers.lifecycle.postStart]
   exec = { command = ["sh", "-c", "rmdir /tmp/here && ln -s /proc/self/fd/%d /tmp/here"] }
@@ -170,7 +170,7 @@ func TestSurface(t *testing.T) {
 // and only the group of a pod's root can enter the directory of a root file system.
 func TestUserNamespacesKeepDirectoriesClosed(t *testing.T) {
 	f := newFixture(t, options{})
-	f.create("mapped", "hostUsers = false\nshareProcessNamespace = true\n"+play("c", "stay", "wait 1ms"))
+	f.create("mapped", "hostUsers = false\nshareProcessNamespace = true\n"+Play("c", "stay", "wait 1ms"))
 	f.Until("mapped", "ready", isReady)
 	f.hasMode(filepath.Join(f.RunDir(), "engine"), 0o700)
 	roots := filepath.Join(f.RunDir(), "rootfs")
@@ -268,7 +268,7 @@ func TestOutputEscaping(t *testing.T) {
 name = "c"
 image = %q
 command = ["sh", "-c", "echo %s; printf 'half\\rover\\033[2J\\n'; printf 'last\\033]0;title\\007\\033[2Jwords\\n' > /dev/termination-log; truncate -s 512G /etc/hosts /etc/hostname; exit 3"]
-`, intruder, forged))
+`, Intruder, forged))
 	p := f.Until("words", "done", ended)
 	end := p.Status.ContainerStatuses[0].State.Terminated
 	if end == nil || !strings.HasPrefix(end.Message, "last") || len(end.Message) > 4096 {
@@ -297,11 +297,11 @@ command = ["sh", "-c", "echo %s; printf 'half\\rover\\033[2J\\n'; printf 'last\\
 // TestTerminationLog: the termination log cannot be replaced, and at most 4096 bytes of it are read.
 func TestTerminationLog(t *testing.T) {
 	f := newFixture(t, options{})
-	f.create("last", "restartPolicy = \"Never\"\n"+play("c", "try",
+	f.create("last", "restartPolicy = \"Never\"\n"+Play("c", "try",
 		"remove /dev/termination-log", "truncate /dev/termination-log 1024", "link /dev/termination-log /tmp/link",
 		"truncate /etc/hosts 1024"))
 	p := f.Until("last", "done", ended)
-	f.compare("last", "c", []try{
+	f.compare("last", "c", []Try{
 		{"remove /dev/termination-log", "EBUSY"},
 		{"truncate /dev/termination-log 1024", "done"},
 		{"link /dev/termination-log /tmp/link", "EXDEV"},
@@ -309,7 +309,7 @@ func TestTerminationLog(t *testing.T) {
 	if end := p.Status.ContainerStatuses[0].State.Terminated; end == nil || len(end.Message) > 4096 {
 		f.Errorf("container terminated with %+v", end)
 	}
-	f.create("after", play("c", "stay", "wait 1ms")) // another pod: the hosts files of all pods are rewritten
+	f.create("after", Play("c", "stay", "wait 1ms")) // another pod: the hosts files of all pods are rewritten
 	f.Until("after", "ready", func(p *api.Pod) bool { return isReady(p) })
 	f.MustRun("delete", "last", "after")
 }
@@ -318,7 +318,7 @@ func TestTerminationLog(t *testing.T) {
 // timeout nevertheless, a command of exec fails, and when its client is killed, nothing of it is left.
 func TestStoppedRuntime(t *testing.T) {
 	f := newFixture(t, options{})
-	f.create("stopper", play("c", "stay", "stop-all 300")+`
+	f.create("stopper", Play("c", "stay", "stop-all 300")+`
   [containers.readinessProbe]
   exec = { command = ["true"] }
   timeoutSeconds = 1

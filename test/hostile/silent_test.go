@@ -40,12 +40,12 @@ func TestSilentFileSystem(t *testing.T) {
 		name := fmt.Sprint("stuck", n)
 		stuck = append(stuck, name)
 		f.undelayed("creation of "+name, func() {
-			f.create(name, play("c", "stay", "wait 1ms")+"volumeMounts = { v = \"/v\" }\n"+
+			f.create(name, Play("c", "stay", "wait 1ms")+"volumeMounts = { v = \"/v\" }\n"+
 				fmt.Sprintf("[[volumes]]\nname = \"v\"\nhostPath = { path = %q }\n", filepath.Join(dir, "file")))
 		})
 	}
 	f.undelayed("start of another pod", func() {
-		f.create("other", play("c", "stay", "wait 1ms"))
+		f.create("other", Play("c", "stay", "wait 1ms"))
 		f.Until("other", "ready", isReady)
 	})
 	for _, command := range []string{"get", "why", "doctor"} {

@@ -38,7 +38,7 @@ func stormPods() map[string]string {
 		"floods": restrictedPod + backoff +
 			shell("lines", "while :; do yes | head -c 2000000; sleep 0.1; done") +
 			shell("line", "while :; do head -c 2000000 /dev/zero | tr '\\0' x; sleep 0.1; done") +
-			play("swap", "stay", "swap /data/d /etc") + restrictedContainer + "volumeMounts = { data = \"/data\" }\n" +
+			Play("swap", "stay", "swap /data/d /etc") + restrictedContainer + "volumeMounts = { data = \"/data\" }\n" +
 			shell("fifos",
 				"while :; do mkfifo /data/f$i; ln -s /proc/self/fd/0 /data/l$i; i=$((i+1)); [ $i -lt 2000 ] || i=0; done 2>/dev/null") +
 			"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = { sizeLimit = \"64Mi\" }\n",
@@ -63,13 +63,13 @@ func stormPods() map[string]string {
 `,
 		// Root in a user namespace: leases on all files that the daemon writes or reads.
 		"leases": restrictedRoot +
-			play("holder", "stay", "lease /etc/hosts", "lease /etc/hostname", "lease /etc/resolv.conf", "lease /dev/termination-log") +
+			Play("holder", "stay", "lease /etc/hosts", "lease /etc/hostname", "lease /etc/resolv.conf", "lease /dev/termination-log") +
 			restrictedContainer + shell("names", "while :; do nslookup none.invalid; done >/dev/null 2>&1"),
 	}
 }
 
 func shell(name, script string) string {
-	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n", name, intruder, script) +
+	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n", name, Intruder, script) +
 		restrictedContainer
 }
 
@@ -86,7 +86,7 @@ resources = { requests = { cpu = "500m" } }
   timeoutSeconds = 30
 [[containers]]
 name = "restarts"
-image = "` + intruder + `"
+image = "` + Intruder + `"
 command = ["sh", "-c", "mkdir /marks/x && exit 1; exec /bin/intruder stay"]
 resources = { requests = { cpu = "100m" } }
 ` + restrictedContainer + `

@@ -28,13 +28,13 @@ func TestUglyText(t *testing.T) {
 	f.create("ugly", fmt.Sprintf("restartPolicy = \"Never\"\n\n[[containers]]\nname = \"c\"\nimage = %q\n"+
 		"command = [\"sh\", \"-c\", %q]\n"+
 		"  [containers.readinessProbe]\n  periodSeconds = 1\n  timeoutSeconds = 30\n  exec = { command = [\"sh\", \"-c\", %q] }\n",
-		intruder,
+		Intruder,
 		"printf '"+ugly+"\\n'; printf '"+ugly+"' > /dev/termination-log; until [ -e /tmp/probed ]; do sleep 0.1; done; sleep 1; exit 3",
 		"printf '"+ugly+"'; touch /tmp/probed; exit 1"))
 	f.create("hook",
 		fmt.Sprintf("\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sleep\", \"1000\"]\nlifecycle.postStart.exec.command = "+
 			"[\"sh\", \"-c\", %q]\n",
-			intruder, "printf '"+ugly+"'; exit 1"))
+			Intruder, "printf '"+ugly+"'; exit 1"))
 	f.create("image", "\n[[containers]]\nname = \"c\"\nimage = \"localhost/none:1\"\nenv.X = \"\\u202e\\u009b\\u007f\"\n")
 	f.Until("ugly", "done", ended)
 	for _, command := range []string{
@@ -85,7 +85,7 @@ func TestUglyRun(t *testing.T) {
 	f := newFixture(t, options{})
 	file := f.PodFile("ugly",
 		fmt.Sprintf("restartPolicy = \"Never\"\n\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n",
-			intruder, "printf '"+ugly+"\\n'"))
+			Intruder, "printf '"+ugly+"\\n'"))
 	if out := f.MustRun("run", file); !strings.Contains(out, "begin\x1b]0;title\x07\x1b[2J\x7f") {
 		f.Errorf("run prints %q to a pipe, want the output unchanged", out)
 	}
