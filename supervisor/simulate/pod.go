@@ -3,6 +3,7 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -57,8 +58,9 @@ type Pod struct {
 	earlier *spec.Pod // the definition to which an update rolls back; nil: none
 
 	probed func(lifecycle.ProbeRef)       // called when a probe is answered; nil: nothing
-	own    bool                           // nothing else has the map of containers in Facts
-	before map[string]lifecycle.Container // of the facts before an event; valid is only what the event is about
+	own    bool                            // nothing else has the containers in Facts
+	before map[string]*lifecycle.Container // the containers in Facts, except for the one that an event changes: that is past
+	past   lifecycle.Container
 
 	saved      lifecycle.Facts
 	savedPod   *spec.Pod
@@ -77,7 +79,7 @@ func newPod(w *World, pod *spec.Pod, script Script) *Pod {
 			sandboxes: map[int]bool{}, processes: map[lifecycle.Ref]*process{}, requested: map[lifecycle.Ref]*Run{},
 		},
 		images: map[string]bool{}, pulls: map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
-		before: map[string]lifecycle.Container{}, workers: map[lifecycle.ProbeRef]*worker{}, watched: map[lifecycle.WaitRef]bool{},
+		before: map[string]*lifecycle.Container{}, workers: map[lifecycle.ProbeRef]*worker{}, watched: map[lifecycle.WaitRef]bool{},
 		devices: map[lifecycle.Ref]*deviceWatch{},
 	}
 	p.Facts = lifecycle.Facts{UID: "uid", Accepted: w.Now()}
@@ -188,18 +190,23 @@ func (p *Pod) fold(e lifecycle.Event) {
 	if is {
 		p.events.At(&p.Facts, now).Action(issued.Action)
 	}
-	switch name := containerOf(e); {
+	name := containerOf(e)
+	switch {
 	case name == "" || !p.own || p.Observe != nil:
 		p.Facts, p.own = p.Facts.Apply(e), true
+		p.before = maps.Clone(p.Facts.Containers)
 	case is: // most of the time goes into copies of the facts otherwise
 		p.Facts.Fold(e)
 	default:
-		p.before[name] = before.Containers[name]
-		before.Containers = p.before
+		p.past = *before.Container(name)
+		p.before[name], before.Containers = &p.past, p.before
 		p.Facts.Fold(e)
 	}
 	if !is {
 		p.events.At(&p.Facts, now).Folded(&before, e)
+	}
+	if name != "" {
+		p.before[name] = p.Facts.Containers[name]
 	}
 	p.folded = true
 	switch e := e.(type) {
