@@ -57,7 +57,7 @@ type Pod struct {
 
 	earlier *spec.Pod // the definition to which an update rolls back; nil: none
 
-	probed func(lifecycle.ProbeRef)       // called when a probe is answered; nil: nothing
+	probed func(lifecycle.ProbeRef)        // called when a probe is answered; nil: nothing
 	own    bool                            // nothing else has the containers in Facts
 	before map[string]*lifecycle.Container // the containers in Facts, except for the one that an event changes: that is past
 	past   lifecycle.Container
@@ -76,7 +76,7 @@ func newPod(w *World, pod *spec.Pod, script Script) *Pod {
 	p := &Pod{
 		Spec: pod, Script: script, world: w,
 		engine: engine{
-			sandboxes: map[int]bool{}, processes: map[lifecycle.Ref]*process{}, requested: map[lifecycle.Ref]*Run{},
+			sandboxes: map[int]bool{}, processes: map[string][]*process{}, requested: map[lifecycle.Ref]*Run{},
 		},
 		images: map[string]bool{}, pulls: map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
 		before: map[string]*lifecycle.Container{}, workers: map[lifecycle.ProbeRef]*worker{}, watched: map[lifecycle.WaitRef]bool{},

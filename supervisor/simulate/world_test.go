@@ -54,7 +54,7 @@ func TestViolation(t *testing.T) {
 	w := simulate.New()
 	p := w.Add(mustParse(t, "name = \"p\"\n[[containers]]\nname = \"app\"\nimage = \"i:1\"\n"), simulate.Script{})
 	w.At(time.Minute, func() { // the record of a running container is lost
-		a := &p.Facts.Containers["app"].Newest
+		a := &p.Facts.Container("app").Newest
 		a.Exited, a.Exit = w.Now(), lifecycle.Exit{Code: 1, Reason: lifecycle.ReasonError}
 	})
 	if err := w.Run(time.Hour); err == nil {
