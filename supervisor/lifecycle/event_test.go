@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -610,6 +611,33 @@ func containerRemoved(name string, n int) happened {
 }
 
 var podRemoved happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodRemoved{At: t} }
+
+// TestApplyCopies checks that Apply does not change the facts that it is called with.
+func TestApplyCopies(t *testing.T) {
+	past := history{up(), running("app", 1), pullFailed("app", 2, 1, lifecycle.ReasonErrImagePull)}
+	before := fold(past)
+	pod := podOf(spec.RestartAlways, "app")
+	for _, e := range []lifecycle.Event{
+		lifecycle.ContainerExited{Ref: run("app", 1), Exit: lifecycle.Exit{Code: 3}, At: at(9)},
+		lifecycle.ContainerRestartRequested{Container: "app", At: at(9)},
+		lifecycle.DefinitionChanged{From: pod, To: pod, Images: map[string]lifecycle.Image{"app": {ID: "sha256:1"}}, At: at(9)},
+		lifecycle.Issued{Action: lifecycle.StartContainer{Ref: run("app", 2)}, At: at(9)},
+		lifecycle.Issued{Action: lifecycle.StartAgain{Round: 2}, At: at(9)},
+		lifecycle.WallClockSet{Before: at(9), At: lifecycle.Instant{Boot: at(9).Boot, Mono: at(9).Mono, Wall: at(9).Wall.Add(time.Hour)}},
+		lifecycle.Booted{Saved: at(9), At: lifecycle.Instant{Boot: "next", Mono: time.Second, Wall: at(10).Wall}},
+	} {
+		if after := before.Apply(e); cmp.Equal(before, after) {
+			t.Errorf("%T changes nothing", e)
+		}
+		if diff := cmp.Diff(fold(past), before); diff != "" {
+			t.Errorf("%T changes the facts before it (-before +after):\n%s", e, diff)
+		}
+	}
+	before.SetBack(at(9), at(1))
+	if diff := cmp.Diff(fold(past), before); diff != "" {
+		t.Errorf("SetBack changes the facts before it (-before +after):\n%s", diff)
+	}
+}
 
 // TestFold checks that Fold gives the facts of Apply, and changes them in place.
 func TestFold(t *testing.T) {

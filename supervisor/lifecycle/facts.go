@@ -8,15 +8,15 @@ import (
 )
 
 // Facts is what is known about one pod. The zero value with a UID and the instant of acceptance is a pod for which nothing has
-// been done yet. A Facts value is immutable: [Facts.Apply] returns a new one, so a snapshot is safe for concurrent use. Its size
-// is bounded by the number of containers, not by the number of their restarts.
+// been done yet. A Facts value is immutable, and so is what it refers to: [Facts.Apply] returns a new one, so a snapshot is safe for
+// concurrent use. Its size is bounded by the number of containers, not by the number of their restarts.
 type Facts struct {
 	UID               string                `json:"uid"`
 	Accepted          Instant               `json:"accepted,omitzero"` // status.startTime
 	Round             int                   `json:"round"`
 	Sandbox           Sandbox               `json:"sandbox,omitzero"`
 	Stop              Stop                  `json:"stop,omitzero"`
-	Containers        map[string]*Container `json:"containers,omitempty"`       // by name; see [Facts.Container]
+	Containers        map[string]*Container `json:"containers,omitempty"`       // by name, not nil; see [Facts.Container]
 	Removal           Removal               `json:"removal,omitzero"`           // of the whole pod, after it was deleted
 	Restarted         int                   `json:"restarted,omitempty"`        // the newest round that restarted all containers; 0: none
 	RestartedAt       Instant               `json:"restartedAt,omitzero"`       // when that round was opened
@@ -40,7 +40,7 @@ type Facts struct {
 // annotations do not count, and ephemeral containers do.
 func (f *Facts) Generation() int64 { return 1 + int64(f.Changes) }
 
-// Container returns what is known about a container. It is zero for an unknown one. It must not be changed.
+// Container returns what is known about a container; not nil, but zero for an unknown one. It must not be changed.
 func (f *Facts) Container(name string) *Container {
 	if c := f.Containers[name]; c != nil {
 		return c
@@ -48,14 +48,14 @@ func (f *Facts) Container(name string) *Container {
 	return &Container{}
 }
 
-// own returns what is known about a container, to change it. The facts must not be shared.
+// own returns what is known about a container, to change it in facts that the caller owns.
 func (f *Facts) own(name string) *Container {
 	c := f.Container(name)
 	f.Containers[name] = c
 	return c
 }
 
-// ownAll makes copies of everything that is known about containers, so that it may be changed.
+// ownAll replaces what is known about containers by copies, which may be changed.
 func (f *Facts) ownAll() {
 	containers := make(map[string]*Container, len(f.Containers))
 	copies := make([]Container, 0, len(f.Containers))
