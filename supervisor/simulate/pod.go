@@ -397,7 +397,7 @@ func (p *Pod) reload() {
 	p.Spec = p.savedPod
 	data, err := json.Marshal(p.saved)
 	if err == nil {
-		p.Facts = lifecycle.Facts{}
+		p.Facts, p.own = lifecycle.Facts{}, false
 		err = json.Unmarshal(data, &p.Facts)
 	}
 	if err != nil {
