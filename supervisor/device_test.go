@@ -33,7 +33,7 @@ func TestDeviceReplugged(t *testing.T) {
 		m.start()
 		m.add(withDevices("web", spec.Device{Path: "/dev/a"}, spec.Device{Path: "/dev/a", OnRemove: spec.DeviceKeep}))
 		running := func(n int) func(supervisor.Snapshot) bool {
-			return func(s supervisor.Snapshot) bool { return isReady(s) && s.Facts.Containers["a"].Newest.Restarts == n }
+			return func(s supervisor.Snapshot) bool { return isReady(s) && s.Facts.Container("a").Newest.Restarts == n }
 		}
 		m.until("web", "ready", running(0))
 		for n := range 20 {
@@ -60,10 +60,10 @@ func TestDeviceReplugged(t *testing.T) {
 			}
 		}
 		s, _ := m.Pod("web")
-		if b := s.Facts.Containers["b"].Newest; b.Attempt != 1 {
+		if b := s.Facts.Container("b").Newest; b.Attempt != 1 {
 			t.Errorf("container b was restarted: %+v", b)
 		}
-		if a := s.Facts.Containers["a"]; a.Failures != 0 || a.Backoff.Level != 0 {
+		if a := s.Facts.Container("a"); a.Failures != 0 || a.Backoff.Level != 0 {
 			t.Errorf("%d failures, back-off %+v of container a", a.Failures, a.Backoff)
 		}
 		if kinds := m.emitted(); slices.Contains(kinds, string(api.EventContainerBackOff)+" a") {
@@ -107,7 +107,7 @@ func TestDeviceFlaps(t *testing.T) {
 			time.Sleep(1500 * time.Millisecond)
 		}
 		s, _ := m.Pod("web")
-		if n := s.Facts.Containers["a"].Newest.Restarts; n < 6 || n > 12 {
+		if n := s.Facts.Container("a").Newest.Restarts; n < 6 || n > 12 {
 			t.Errorf("%d restarts in two minutes, want one every 10 s or so", n)
 		}
 	})

@@ -42,7 +42,7 @@ func TestPanicInTurn(t *testing.T) {
 					}
 				}()
 				s.shared.decide = func(p *spec.Pod, f lifecycle.Facts, now lifecycle.Instant) lifecycle.Decision {
-					if a := f.Containers["c"].Newest; !a.Started.IsZero() && time.Since(started) < time.Minute {
+					if a := f.Container("c").Newest; !a.Started.IsZero() && time.Since(started) < time.Minute {
 						return fault(p, f, now)
 					}
 					return lifecycle.Decide(p, f, now)

@@ -141,7 +141,7 @@ func TestRetries(t *testing.T) {
 		m.until("p", "up", ready)
 		expect("a power cut")
 		failed := func(n int) supervisor.Snapshot {
-			return m.until("p", "failed", func(s supervisor.Snapshot) bool { return s.Facts.Containers["c0"].Failures == n })
+			return m.until("p", "failed", func(s supervisor.Snapshot) bool { return s.Facts.Container("c0").Failures == n })
 		}
 		failed(1)
 		exited := time.Now()

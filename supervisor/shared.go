@@ -178,7 +178,7 @@ func imageChanges(from, to *spec.Pod, f lifecycle.Facts, images map[string]lifec
 	for kind, list := range map[string][]spec.Container{"initContainers": to.InitContainers, "containers": to.Containers} {
 		for i := range list {
 			c, image := &list[i], images[list[i].Name]
-			now, used := from.Container(c.Name), f.Containers[c.Name].Image
+			now, used := from.Container(c.Name), f.Container(c.Name).Image
 			if now == nil || now.Image != c.Image || used.ID == "" || image.ID == "" || image.ID == used.ID {
 				continue
 			}

@@ -171,7 +171,7 @@ func (g *staging) pullOne(ctx context.Context, container string) error {
 	if _, newer := g.newer[container]; g.running != nil && !newer {
 		now, c := g.running.Pod.Container(container), g.pod.Container(container)
 		if now != nil && now.Image == c.Image { // it keeps its image unless the policy requires a pull
-			a.Image, a.Imported = g.running.Facts.Containers[container].Image, true
+			a.Image, a.Imported = g.running.Facts.Container(container).Image, true
 		}
 	}
 	pulled, err := guard.Call(ctx, cleanupTimeout, g.supervisor.shared.log, func(ctx context.Context) (lifecycle.ImagePulled, error) {
@@ -255,7 +255,7 @@ func (s *Supervisor) newerImages(ctx context.Context, running *Snapshot, to *spe
 	newer := map[string]lifecycle.Image{}
 	for _, c := range slices.Concat(to.InitContainers, to.Containers) {
 		now := running.Pod.Container(c.Name)
-		used := running.Facts.Containers[c.Name].Image
+		used := running.Facts.Container(c.Name).Image
 		if now == nil || now.Image != c.Image || used.ID == "" {
 			continue
 		}

@@ -145,7 +145,7 @@ func TestRedefineRestartsPod(t *testing.T) {
 					t.Errorf("%+v", s.Facts)
 				}
 				for _, c := range s.Status.ContainerStatuses {
-					why := s.Facts.Containers[c.Name].Previous.StopReason
+					why := s.Facts.Container(c.Name).Previous.StopReason
 					if why != lifecycle.ReasonDefinitionChanged || c.RestartCount != 1 {
 						t.Errorf("%s: %d restarts, stopped because of %s", c.Name, c.RestartCount, why)
 					}

@@ -366,7 +366,7 @@ func (h *testHost) restart(t *testing.T, restarts int, pods ...string) {
 		for timeout := time.After(time.Minute); ; {
 			changed := h.pods.Changed()
 			s, _ = h.pods.Pod(pod)
-			if run := s.Facts.Containers["app"].Newest; run.Restarts == restarts && !run.Started.IsZero() {
+			if run := s.Facts.Container("app").Newest; run.Restarts == restarts && !run.Started.IsZero() {
 				break
 			}
 			select {

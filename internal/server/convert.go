@@ -24,7 +24,7 @@ func podOf(s *supervisor.Snapshot, hostIPs []api.PodIP) api.Pod {
 			Generation:        s.Facts.Generation(),
 			CreationTimestamp: seconds(s.Facts.Accepted.Wall),
 		},
-		Spec:   api.PodSpec{Pod: withPullPolicies(s.Pod, s.Facts.Containers), NodeName: nodeName()},
+		Spec:   api.PodSpec{Pod: withPullPolicies(s.Pod, &s.Facts), NodeName: nodeName()},
 		Status: statusOf(&s.Status),
 	}
 	for i := range p.Status.Conditions {
@@ -47,11 +47,11 @@ func podOf(s *supervisor.Snapshot, hostIPs []api.PodIP) api.Pod {
 
 // withPullPolicies returns a pod with the pull policies that are used where it sets none. Whether an image is one of an archive is known
 // when the container has it: until then, the policy of an image with the tag latest is not known if the pod has archives.
-func withPullPolicies(pod *spec.Pod, containers map[string]lifecycle.Container) spec.Pod {
+func withPullPolicies(pod *spec.Pod, f *lifecycle.Facts) spec.Pod {
 	p := *pod
 	p.CloneContainers()
 	for c := range p.EveryContainer() {
-		image := containers[c.Name].Image
+		image := f.Container(c.Name).Image
 		policy := spec.DefaultPullPolicy(c.Image, image.Archive)
 		if c.ImagePullPolicy == "" && (policy != spec.PullAlways || image.ID != "" || len(pod.ArchivesOf(c)) == 0) {
 			c.ImagePullPolicy = policy

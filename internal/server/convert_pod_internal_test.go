@@ -19,9 +19,9 @@ func snapshotOf(t *testing.T, text string, archive bool) *supervisor.Snapshot {
 		t.Fatal(problems)
 	}
 	accepted := lifecycle.Instant{Wall: time.Unix(1_700_000_000, 0)}
-	facts := lifecycle.Facts{UID: "u", Accepted: accepted, Changes: 1, Containers: map[string]lifecycle.Container{}}
+	facts := lifecycle.Facts{UID: "u", Accepted: accepted, Changes: 1, Containers: map[string]*lifecycle.Container{}}
 	for _, c := range pod.Containers {
-		facts.Containers[c.Name] = lifecycle.Container{Image: lifecycle.Image{ID: "sha256:1", Archive: archive}}
+		facts.Containers[c.Name] = &lifecycle.Container{Image: lifecycle.Image{ID: "sha256:1", Archive: archive}}
 	}
 	facts.Conditions = map[lifecycle.ConditionType]lifecycle.SetCondition{"example.org/a": {Status: "True"}}
 	return &supervisor.Snapshot{Pod: pod, Facts: facts, Status: lifecycle.StatusOf(pod, facts, facts.Accepted)}

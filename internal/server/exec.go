@@ -202,7 +202,7 @@ func runningContainer(s *supervisor.Snapshot, name string) (lifecycle.Ref, error
 	if err != nil {
 		return lifecycle.Ref{}, err
 	}
-	newest := s.Facts.Containers[name].Newest
+	newest := &s.Facts.Container(name).Newest
 	if newest.Started.IsZero() || !newest.Exited.IsZero() {
 		return lifecycle.Ref{}, notRunning(s.Pod.Name, name, containerState(s, name))
 	}

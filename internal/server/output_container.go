@@ -229,7 +229,7 @@ func (c *containerOutput) await(ctx context.Context, cond func(*supervisor.Snaps
 
 // newestRun returns the restart count of the newest run of a container that has, or is about to have, a log.
 func newestRun(s *supervisor.Snapshot, container string) (restarts int, found bool) {
-	h := s.Facts.Containers[container]
+	h := s.Facts.Container(container)
 	for _, a := range [...]*lifecycle.Attempt{&h.Newest, &h.Previous} {
 		if a.N() > 0 && a.CreateFailed.IsZero() {
 			return a.Restarts, true
@@ -246,7 +246,7 @@ func previousRun(s *supervisor.Snapshot, container string) (restarts int, found 
 			if list[i].Name != container || last == nil {
 				continue
 			}
-			h := s.Facts.Containers[container]
+			h := s.Facts.Container(container)
 			for _, a := range [...]*lifecycle.Attempt{&h.Newest, &h.Previous} {
 				if a.ID != "" && strings.HasSuffix(last.ContainerID, a.ID) {
 					return a.Restarts, true
@@ -277,7 +277,7 @@ func (c *containerOutput) awaitRun(ctx context.Context, n int) (started bool, er
 // restart of the pod, which runs completed init containers again.
 func (c *containerOutput) over(s *supervisor.Snapshot) bool {
 	for _, name := range c.query.containers {
-		if s.Facts.Containers[name].Newest.Exited.IsZero() || lifecycle.RunsAgain(s.Pod, s.Facts, name) {
+		if s.Facts.Container(name).Newest.Exited.IsZero() || lifecycle.RunsAgain(s.Pod, s.Facts, name) {
 			return false
 		}
 	}
@@ -289,7 +289,7 @@ func logComplete(s *supervisor.Snapshot, container string, n int) bool {
 	if s == nil || s.Settled() {
 		return true
 	}
-	newest := s.Facts.Containers[container].Newest
+	newest := &s.Facts.Container(container).Newest
 	return newest.Restarts > n || (newest.Restarts == n && !newest.Exited.IsZero())
 }
 

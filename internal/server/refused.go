@@ -154,7 +154,7 @@ func (f *refusal) pod(name string) api.Pod {
 	p.Status.Reason, p.Status.Message = f.status()
 	if d := f.definition; d != nil {
 		p.Metadata.Labels, p.Metadata.Annotations = d.Labels, d.Annotations
-		p.Spec, p.Status.QOSClass = api.PodSpec{Pod: withPullPolicies(d, nil), NodeName: nodeName()}, d.QOS()
+		p.Spec, p.Status.QOSClass = api.PodSpec{Pod: withPullPolicies(d, &lifecycle.Facts{}), NodeName: nodeName()}, d.QOS()
 	}
 	return p
 }

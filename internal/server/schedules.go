@@ -10,6 +10,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/explain"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/schedule"
 )
 
@@ -50,7 +51,7 @@ func scheduledPod(status *schedule.Status) api.Pod {
 	p := api.Pod{
 		Kind: "Pod", APIVersion: "v1",
 		Metadata: api.Metadata{Name: d.Name, Namespace: "default", Labels: d.Labels, Annotations: d.Annotations},
-		Spec:     api.PodSpec{Pod: withPullPolicies(d, nil), NodeName: nodeName()},
+		Spec:     api.PodSpec{Pod: withPullPolicies(d, &lifecycle.Facts{}), NodeName: nodeName()},
 		Status: api.PodStatus{
 			Phase: api.PhasePending, Reason: status.Reason, Message: scheduleText(status, time.Time{}), Conditions: []api.Condition{},
 			QOSClass: d.QOS(), File: status.File,

@@ -58,14 +58,14 @@ func (e Emission) emitBecause(cause uint64, kind api.EventKind, container string
 
 // add emits an event of a container or, without one, of the pod.
 func (e Emission) add(ev event.Event, cause uint64, container string) {
-	ev.Cause, ev.UID, ev.Container, ev.Attempt = cause, e.uid, container, e.facts.Containers[container].Newest.Attempt
+	ev.Cause, ev.UID, ev.Container, ev.Attempt = cause, e.uid, container, e.facts.Container(container).Newest.Attempt
 	ev.Seq = e.ring.Add(ev)
 	e.causes.Record(&ev)
 }
 
 // newest returns the newest attempt of a container.
-func (e Emission) newest(container string) lifecycle.Attempt {
-	return e.facts.Containers[container].Newest
+func (e Emission) newest(container string) *lifecycle.Attempt {
+	return &e.facts.Container(container).Newest
 }
 
 // Recovered emits that the pod was recovered after a restart of the daemon.
@@ -229,7 +229,7 @@ func (e Emission) Folded(before *lifecycle.Facts, ev lifecycle.Event) {
 			e.sandboxLost(ev)
 		}
 	case lifecycle.ImagePulled:
-		if before.Containers[ev.Container].Pull != e.facts.Containers[ev.Container].Pull {
+		if before.Container(ev.Container).Pull != e.facts.Container(ev.Container).Pull {
 			e.imagePulled(ev)
 		}
 	case lifecycle.ContainerStarted:
@@ -244,7 +244,7 @@ func (e Emission) Folded(before *lifecycle.Facts, ev lifecycle.Event) {
 	case lifecycle.RestartRequested:
 		e.restartRequested(before, ev)
 	case lifecycle.ContainerRestartRequested:
-		if before.Containers[ev.Container] != e.facts.Containers[ev.Container] {
+		if *before.Container(ev.Container) != *e.facts.Container(ev.Container) {
 			e.Emit(api.EventRestartRequested, ev.Container, event.Fields{"container": ev.Container, "by": ev.By})
 		}
 	case lifecycle.DeviceRemoved:
@@ -297,7 +297,7 @@ func (e Emission) Folded(before *lifecycle.Facts, ev lifecycle.Event) {
 func (e Emission) maxRestarts(before *lifecycle.Facts) {
 	for i := range e.pod.Containers {
 		c := &e.pod.Containers[i]
-		if c.MaxRestarts == nil || before.Containers[c.Name].Exits == e.facts.Containers[c.Name].Exits {
+		if c.MaxRestarts == nil || before.Container(c.Name).Exits == e.facts.Container(c.Name).Exits {
 			continue
 		}
 		if lifecycle.Exhausted(e.pod, *e.facts, c.Name) {
@@ -311,7 +311,7 @@ func (e Emission) maxRestarts(before *lifecycle.Facts) {
 // deviceRemoved emits that a device of the newest run was unplugged, unless it is restarted for another one.
 func (e Emission) deviceRemoved(before *lifecycle.Facts, ev lifecycle.DeviceRemoved) {
 	a := e.newest(ev.Container)
-	replaced := before.Containers[ev.Container] != e.facts.Containers[ev.Container]
+	replaced := *before.Container(ev.Container) != *e.facts.Container(ev.Container)
 	if ev.Ref != a.Ref || ev.Restarts && !replaced && (a.Exited.IsZero() || a.DeviceRemoved != "") {
 		return
 	}
@@ -392,7 +392,7 @@ func (e Emission) restartRequested(before *lifecycle.Facts, r lifecycle.RestartR
 
 // hasExited reports whether the newest attempt of a container has exited by the event that was folded.
 func (e Emission) hasExited(before *lifecycle.Facts, container string) bool {
-	return before.Containers[container].Newest.Exited.IsZero() && !e.newest(container).Exited.IsZero()
+	return before.Container(container).Newest.Exited.IsZero() && !e.newest(container).Exited.IsZero()
 }
 
 // exited emits the exit of the newest attempt, with the time of the exit, and the back-off before the next attempt, which counts from

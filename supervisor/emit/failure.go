@@ -23,7 +23,7 @@ func (e Emission) failed(before *lifecycle.Facts, ev lifecycle.ActionFailed) {
 			e.Emit(api.EventContainerGivenUp, a.Container, event.Fields{"container": a.Container, "error": ev.Failure.Message})
 			return
 		}
-		if now := e.facts.Containers[a.Container].Pull; now.Cancelled.IsZero() && now != before.Containers[a.Container].Pull {
+		if now := e.facts.Container(a.Container).Pull; now.Cancelled.IsZero() && now != before.Container(a.Container).Pull {
 			e.pullFailed(a.Container, why)
 		}
 	case lifecycle.StartContainer:

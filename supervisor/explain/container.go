@@ -21,13 +21,13 @@ func (b *builder) container(s *lifecycle.ContainerStatus) api.ExplainedContainer
 		WillRestart: lifecycle.RunsAgain(b.snapshot.Pod, b.snapshot.Facts, s.Name),
 	}
 	setRuns(&c, b.runs(s.Name, s.RestartCount == 0))
-	record := b.snapshot.Facts.Containers[s.Name]
-	last := lastExited(&record)
+	record := b.snapshot.Facts.Container(s.Name)
+	last := lastExited(record)
 	if !last.Exited.IsZero() {
 		c.LastExit = exitOfAttempt(last)
 	}
-	b.completeCause(&c, &record)
-	b.setState(&c, s, &record)
+	b.completeCause(&c, record)
+	b.setState(&c, s, record)
 	if d := b.definition(c.Name); d != nil && c.Cause != nil && c.Cause.Kind == api.CauseStartFailed {
 		c.Cause.Hint = spec.WordsHint(d.Command)
 	}
@@ -332,8 +332,8 @@ func AddLog(s *supervisor.Snapshot, c *api.ExplainedContainer, lines []string, n
 	c.Evidence.Log = lines[max(0, len(lines)-n):]
 	addLogHint(s.Pod, c, lines)
 	unexecutable := strings.HasSuffix(strings.TrimRight(lines[len(lines)-1], " \""), unix.ENOEXEC.Error())
-	record := s.Facts.Containers[c.Name]
-	architecture := lastExited(&record).Architecture
+	record := s.Facts.Container(c.Name)
+	architecture := lastExited(record).Architecture
 	if unexecutable && c.Cause != nil && c.Cause.Kind == api.CauseExited && architecture != "" {
 		c.Cause.Kind = api.CauseExecFormat
 		c.Cause.ImageArchitecture, c.Cause.HostArchitecture = architecture, runtime.GOARCH

@@ -290,7 +290,7 @@ func (b *builder) lostStart(name string, p *period, e *event.Event) time.Time {
 		return time.Time{}
 	}
 	exit := slices.IndexFunc(p.rows, func(r row) bool { return exited[r.event.Kind] })
-	record := b.snapshot.Facts.Containers[name]
+	record := b.snapshot.Facts.Container(name)
 	for _, a := range []*lifecycle.Attempt{&record.Newest, &record.Previous} {
 		at, until := a.Started.Wall, a.Exited.Wall
 		if exit >= 0 && !at.Before(p.rows[exit].Time) && at.Before(e.Time) && until.After(p.rows[exit].Time) {

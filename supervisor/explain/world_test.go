@@ -142,9 +142,9 @@ func (w *world) explanation() api.Explanation {
 	if s, exists := w.Pod("web"); exists {
 		if w.architecture != "" {
 			s.Facts.Containers = maps.Clone(s.Facts.Containers)
-			app := s.Facts.Containers["app"]
+			app := *s.Facts.Containers["app"]
 			app.Newest.Architecture = w.architecture
-			s.Facts.Containers["app"] = app
+			s.Facts.Containers["app"] = &app
 		}
 		e := explain.ForPod(&s, events, w.now())
 		for i := range e.Containers {

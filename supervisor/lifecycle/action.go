@@ -128,29 +128,27 @@ type Progress struct {
 }
 
 func (a PullImage) issued(f *Facts, at Instant) {
-	c := f.Containers[a.Container]
+	c := f.own(a.Container)
 	next := Pull{For: a.For, Requested: at, Next: a.Level, Failed: c.Pull.Failed, Level: c.Pull.Level}
 	if c.Pull.For == a.For {
 		next.Reason, next.Message = c.Pull.Reason, c.Pull.Message
 	}
 	c.Pull = next
-	f.Containers[a.Container] = c
 }
 
 func (a PullImage) failed(f *Facts, why Failure, at Instant) {
-	f.updatePull(a.Container, a.For, func(p Pull) Pull {
+	f.updatePull(a.Container, a.For, func(p *Pull) {
 		switch {
 		case !p.Cancelled.IsZero(): // cancelled, not failed
 			p.For, p.Requested = 0, Instant{}
-			return p
+			return
 		case why.Kind == FailureUnavailable:
 			p.Retry = at
-			return p
+			return
 		}
 		p.Failed, p.Level, p.Reason, p.Message = at, p.Next, cmp.Or(why.Reason, ReasonErrImagePull), why.Message
-		return p
 	})
-	if c := f.Containers[a.Container]; !c.Newest.ran() && c.Pull.Failed == at && c.Pull.Level >= maxEphemeralPulls {
+	if c := f.Container(a.Container); !c.Newest.ran() && c.Pull.Failed == at && c.Pull.Level >= maxEphemeralPulls {
 		f.removeEphemeral(a.Container)
 	}
 }
@@ -164,12 +162,11 @@ type FindImage struct {
 }
 
 func (a FindImage) issued(f *Facts, at Instant) {
-	c := f.Containers[a.Container]
+	c := f.own(a.Container)
 	if c.Pull.For != a.For {
 		c.Pull = Pull{For: a.For, Failed: c.Pull.Failed, Level: c.Pull.Level}
 	}
 	c.Pull.Checked = at
-	f.Containers[a.Container] = c
 }
 
 func (FindImage) failed(*Facts, Failure, Instant) {}
@@ -181,9 +178,8 @@ type CancelPull struct {
 }
 
 func (a CancelPull) issued(f *Facts, at Instant) {
-	f.updatePull(a.Container, a.For, func(p Pull) Pull {
+	f.updatePull(a.Container, a.For, func(p *Pull) {
 		p.Cancelled = at
-		return p
 	})
 }
 
@@ -199,10 +195,9 @@ type StartContainer struct {
 }
 
 func (a StartContainer) issued(f *Facts, at Instant) {
-	c := f.Containers[a.Container]
+	c := f.own(a.Container)
 	if c.Newest.Ref == a.Ref { // retried because the engine was unavailable
 		c.Newest.Retry = Instant{}
-		f.Containers[a.Container] = c
 		return
 	}
 	if c.Newest.ran() {
@@ -222,11 +217,10 @@ func (a StartContainer) issued(f *Facts, at Instant) {
 		next.Exit = c.Newest.Exit
 	}
 	c.Newest = next
-	f.Containers[a.Container] = c
 }
 
 func (a StartContainer) failed(f *Facts, why Failure, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		switch {
 		case !r.live() || !r.Started.IsZero():
 		case why.Kind == FailureUnavailable:
@@ -237,7 +231,6 @@ func (a StartContainer) failed(f *Facts, why Failure, at Instant) {
 			r.Exited, r.Exit = at, Exit{Code: 128, Reason: ReasonStartError, Message: why.Message}
 			r.ID, r.Image, r.ImageID, r.Architecture = why.Run.ID, why.Run.Image, why.Run.ImageID, why.Run.Architecture
 		}
-		return r
 	})
 }
 
@@ -249,13 +242,12 @@ type StopContainer struct {
 }
 
 func (a StopContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		if r.StopRequested.IsZero() {
 			r.StopRequested, r.StopGrace = at, a.Grace
 			r.setStopReason(a.Reason)
 		}
 		r.SignalFailed = Instant{}
-		return r
 	})
 }
 
@@ -265,9 +257,8 @@ func (a StopContainer) failed(f *Facts, why Failure, at Instant) { signalFailed(
 type KillContainer struct{ Ref }
 
 func (a KillContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		r.KillRequested, r.SignalFailed = at, Instant{}
-		return r
 	})
 }
 
@@ -275,7 +266,7 @@ func (a KillContainer) failed(f *Facts, why Failure, at Instant) { signalFailed(
 
 // signalFailed folds in that a signal could not be sent. If the process does not exist, the run has terminated.
 func signalFailed(f *Facts, ref Ref, why Failure, at Instant) {
-	f.update(ref, func(r Attempt) Attempt {
+	f.update(ref, func(r *Attempt) {
 		switch {
 		case !r.live():
 		case why.Kind == FailureNotFound:
@@ -283,7 +274,6 @@ func signalFailed(f *Facts, ref Ref, why Failure, at Instant) {
 		default:
 			r.SignalFailed = at
 		}
-		return r
 	})
 }
 
@@ -291,16 +281,14 @@ func signalFailed(f *Facts, ref Ref, why Failure, at Instant) {
 type RemoveContainer struct{ Ref }
 
 func (a RemoveContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		r.Removal = Removal{Requested: at}
-		return r
 	})
 }
 
 func (a RemoveContainer) failed(f *Facts, _ Failure, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		r.Removal.fail(at)
-		return r
 	})
 }
 

@@ -91,7 +91,7 @@ func retryDue(pod *spec.Pod, f *Facts, a *Attempt) (due Instant) {
 		return a.Exited.Add(delay)
 	}
 	for c := range containersOf(pod) {
-		if o := f.Containers[c.Name].Newest; o.countsAsFailed() && f.triggersRestartAll(pod, c, &o) {
+		if o := &f.Container(c.Name).Newest; o.countsAsFailed() && f.triggersRestartAll(pod, c, o) {
 			due = later(due, o.Exited.Add(delay))
 		}
 	}

@@ -57,7 +57,7 @@ func TestNextTry(t *testing.T) {
 		if got != row.want || known != (row.want > 0) {
 			t.Errorf("%s: in %v, %v; want %v", row.name, got, known, row.want)
 		}
-		if !facts.Containers["app"].Pull.Failed.IsZero() {
+		if !facts.Container("app").Pull.Failed.IsZero() {
 			got = min(got, 10*time.Second-time.Duration((row.now-10)*float64(time.Second))) // Decide wakes for FindImage before
 		}
 		if d := lifecycle.Decide(pod, facts, at(row.now)); known && d.Wake.Sub(at(row.now)) != got {

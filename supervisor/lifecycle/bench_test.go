@@ -60,7 +60,7 @@ func BenchmarkApply(b *testing.B) {
 	e := lifecycle.ContainerExited{Ref: run("app-01", 3), At: at(2)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if f := facts.Apply(e); f.Containers["app-01"].Newest.Exited.IsZero() {
+		if f := facts.Apply(e); f.Container("app-01").Newest.Exited.IsZero() {
 			b.Fatal(f)
 		}
 	}

@@ -32,7 +32,7 @@ func (e Booted) apply(f *Facts) {
 			*t = Instant{Boot: e.At.Boot, Mono: e.At.Mono + since, Wall: t.Wall}
 		}
 	})
-	for name, c := range f.Containers {
+	for _, c := range f.Containers {
 		if c.Newest.live() {
 			c.Backoff = Backoff{}
 			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: e.message()}
@@ -40,7 +40,6 @@ func (e Booted) apply(f *Facts) {
 		if c.Pull.inFlight() {
 			c.Pull.Requested = Instant{}
 		}
-		f.Containers[name] = c
 	}
 	f.Wait = Wait{N: f.Wait.N} // the conditions are checked again
 	f.Escalation = Escalation{}
@@ -55,7 +54,7 @@ func (e Booted) apply(f *Facts) {
 // happens if the daemon is restored from a snapshot or started in another time namespace. The difference counts as no time, so that a
 // back-off continues with the rest of its delay.
 func (f Facts) SetBack(saved, now Instant) Facts {
-	f.Containers = maps.Clone(f.Containers)
+	f.ownAll()
 	f.rebase(func(t *Instant) { *t = t.SetBack(saved, now) })
 	return f
 }
@@ -103,7 +102,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 	removal(&f.Sandbox.Removal)
 	removal(&f.Removal)
 	removal(&f.Collection.Removal)
-	for name, c := range f.Containers {
+	for _, c := range f.Containers {
 		attempt(&c.Newest)
 		attempt(&c.Previous)
 		for _, t := range []*Instant{
@@ -111,7 +110,6 @@ func (f *Facts) rebase(move func(*Instant)) {
 		} {
 			move(t)
 		}
-		f.Containers[name] = c
 	}
 }
 

@@ -32,7 +32,7 @@ func TestBooted(t *testing.T) {
 	want.Wait = lifecycle.Wait{}                                        // the pod waits again
 	want.Stop.Requested, want.Stop.Deadline = moved(4, 6), moved(64, 0) // the grace period has passed
 	want.Removal = want.Sandbox.Removal
-	c := full.Containers["app"]
+	c := *full.Containers["app"]
 	c.Previous.Requested, c.Previous.Started, c.Previous.Exited = moved(1, 9), moved(1, 9), moved(1, 9)
 	c.Previous.Removal = want.Removal
 	c.Newest.Requested, c.Newest.Started = moved(2, 8), moved(3, 7)
@@ -42,7 +42,7 @@ func TestBooted(t *testing.T) {
 	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the host was rebooted"}
 	c.Pull.Requested = lifecycle.Instant{} // the pull ended with the boot
 	c.Backoff = lifecycle.Backoff{}        // a reboot is not a crash
-	want.Containers = map[string]lifecycle.Container{"app": c}
+	want.Containers = map[string]*lifecycle.Container{"app": &c}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("facts after the boot (-want +got):\n%s", diff)
 	}
@@ -140,7 +140,7 @@ func everyInstant(t *testing.T, old lifecycle.Instant) lifecycle.Facts {
 		},
 		Trial:      lifecycle.Trial{Since: old, Due: old, Passed: old, Failed: old},
 		Conditions: map[lifecycle.ConditionType]lifecycle.SetCondition{"gate": {At: old}},
-		Containers: map[string]lifecycle.Container{"app": {
+		Containers: map[string]*lifecycle.Container{"app": {
 			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},
 			Pull: lifecycle.Pull{Requested: old, Cancelled: old, Done: old, Failed: old, Checked: old, Retry: old},
 		}},

@@ -26,18 +26,15 @@ type Container struct {
 	Replaced Replacement `json:"replaced,omitzero"` // a request to replace a run
 }
 
-// count counts a run if a change has terminated it.
-func (c *Container) count(before, after *Attempt) {
-	if before.terminated() || !after.terminated() {
-		return
-	}
-	if after.exitedByItself() {
+// count counts a run that has terminated.
+func (c *Container) count(run *Attempt) {
+	if run.exitedByItself() {
 		c.Exits++
 	}
 	switch {
-	case after.failed():
+	case run.failed():
 		c.Failures++
-	case after.oomKilled():
+	case run.oomKilled():
 		c.OOMKills++
 	}
 }

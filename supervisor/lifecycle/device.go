@@ -37,9 +37,12 @@ type DeviceRemoved struct {
 // A program that exits because its device is unplugged may do so before the removal is noticed. It has not failed, and is restarted without
 // a delay if its restart policy restarts it. A removal long after an exit is not its cause.
 func (e DeviceRemoved) apply(f *Facts) {
-	c, known := f.Containers[e.Container]
+	c := f.Containers[e.Container]
+	if !e.Restarts || c == nil {
+		return
+	}
 	a := &c.Newest
-	if !e.Restarts || !known || a.Ref != e.Ref || a.Started.IsZero() || a.DeviceRemoved != "" || c.Replaced.includes(a) {
+	if a.Ref != e.Ref || a.Started.IsZero() || a.DeviceRemoved != "" || c.Replaced.includes(a) {
 		return
 	}
 	if a.terminated() && e.At.Sub(a.Exited) > unplugNotice {
@@ -55,9 +58,7 @@ func (e DeviceRemoved) apply(f *Facts) {
 		}
 		c.resetDelays()
 	}
-	live := a.live()
-	f.Containers[e.Container] = c
-	if live {
+	if a.live() {
 		f.replace(e.Container, ReasonDeviceRemoved)
 	}
 }
@@ -72,11 +73,10 @@ type DeviceAdded struct {
 }
 
 func (e DeviceAdded) apply(f *Facts) {
-	f.update(e.Ref, func(a Attempt) Attempt {
+	f.update(e.Ref, func(a *Attempt) {
 		if a.misses() {
 			set(&a.DeviceAdded, e.At)
 		}
-		return a
 	})
 }
 

@@ -106,7 +106,7 @@ func TestDecideDevices(t *testing.T) {
 
 // TestDeviceRemovedIsNoFailure: a run that exits because its device was unplugged does not count for backoffLimit.
 func TestDeviceRemovedIsNoFailure(t *testing.T) {
-	failures := func(f lifecycle.Facts) any { return f.Containers["app"].Failures }
+	failures := func(f lifecycle.Facts) any { return f.Container("app").Failures }
 	foldings{
 		{"it exits before that is noticed", history{up(), ran("app", 1, 1), unplugged("app", 1, true)}, failures, 0},
 		{

@@ -77,7 +77,7 @@ func (f *Facts) unreadyCounts(pod *spec.Pod) bool {
 // holdsEscalation reports whether a container waits for its image or its configuration, stops for a new run, or is starting up: an init
 // container that runs, or a startup probe that has not succeeded.
 func (f *Facts) holdsEscalation(c *spec.Container, init bool) bool {
-	h := f.Containers[c.Name]
+	h := f.Container(c.Name)
 	a := &h.Newest
 	switch {
 	case h.Pull.For > a.N() && h.Pull.Done.IsZero():

@@ -15,7 +15,7 @@ func TestRestartUnhealthyContainers(t *testing.T) {
 		InitContainers: []spec.Container{{Name: "sidecar", RestartPolicy: spec.RestartAlways}, {Name: "first"}, {Name: "second"}},
 		Containers:     []spec.Container{{Name: "app"}},
 	}
-	p := plan{pod: pod, facts: &Facts{Round: 1, Containers: map[string]Container{
+	p := plan{pod: pod, facts: &Facts{Round: 1, Containers: map[string]*Container{
 		"sidecar": {Newest: Attempt{Ref: Ref{Container: "sidecar", Round: 1, Attempt: 1}, Started: Instant{Boot: "b", Mono: 1}}},
 	}}}
 	p.step(StepRestart, 0)
@@ -90,7 +90,7 @@ func TestUnreadyCounts(t *testing.T) {
 	running := func(p Probes) Container {
 		return Container{Newest: Attempt{Ref: Ref{Container: "app", Round: 1, Attempt: 1}, Started: now, Probes: p}}
 	}
-	with := func(c Container) Facts { return Facts{Round: 1, Containers: map[string]Container{"app": c}} }
+	with := func(c Container) Facts { return Facts{Round: 1, Containers: map[string]*Container{"app": &c}} }
 	for name, test := range map[string]struct {
 		facts   Facts
 		startup bool // the container has a startup probe

@@ -14,10 +14,7 @@ type Event interface {
 // Apply folds one event into the facts and returns the result. The receiver is not changed. An event about an object that is no
 // longer current changes nothing.
 func (f Facts) Apply(e Event) Facts {
-	f.Containers = maps.Clone(f.Containers)
-	if f.Containers == nil {
-		f.Containers = map[string]Container{}
-	}
+	f.ownAll()
 	e.apply(&f)
 	return f
 }
@@ -25,7 +22,7 @@ func (f Facts) Apply(e Event) Facts {
 // Fold is [Facts.Apply] in place, for a caller that is the only one to use the facts.
 func (f *Facts) Fold(e Event) {
 	if f.Containers == nil {
-		f.Containers = map[string]Container{}
+		f.Containers = map[string]*Container{}
 	}
 	e.apply(f)
 }
@@ -98,11 +95,9 @@ type ImagePulled struct {
 }
 
 func (e ImagePulled) apply(f *Facts) {
-	c, known := f.Containers[e.Container]
-	if p := &c.Pull; known && p.For == e.For && p.Done.IsZero() {
-		p.Done, p.Reason, p.Message = e.At, "", ""
+	if c := f.Containers[e.Container]; c != nil && c.Pull.For == e.For && c.Pull.Done.IsZero() {
+		c.Pull.Done, c.Pull.Reason, c.Pull.Message = e.At, "", ""
 		c.Image = e.Image
-		f.Containers[e.Container] = c
 	}
 }
 
@@ -125,13 +120,12 @@ type ContainerStarted struct {
 }
 
 func (e ContainerStarted) apply(f *Facts) {
-	f.update(e.Ref, func(a Attempt) Attempt {
+	f.update(e.Ref, func(a *Attempt) {
 		if !a.live() || !a.Started.IsZero() {
-			return a
+			return
 		}
 		a.Started, a.ID, a.Image, a.ImageID, a.Architecture = e.At, e.ID, e.Image, e.ImageID, e.Architecture
 		a.Exit = Exit{} // the reason of an earlier failure to create
-		return a
 	})
 }
 
@@ -145,14 +139,13 @@ type ContainerExited struct {
 }
 
 func (e ContainerExited) apply(f *Facts) {
-	f.update(e.Ref, func(a Attempt) Attempt {
+	f.update(e.Ref, func(a *Attempt) {
 		if a.live() {
 			a.Exited, a.Exit = e.At, e.Exit
 			if !a.Started.IsZero() && e.At.Before(a.Started) {
 				a.Started = e.At
 			}
 		}
-		return a
 	})
 }
 
@@ -165,7 +158,7 @@ type SignalSent struct {
 }
 
 func (e SignalSent) apply(f *Facts) {
-	f.update(e.Ref, func(a Attempt) Attempt {
+	f.update(e.Ref, func(a *Attempt) {
 		if e.Kill {
 			set(&a.KillSent, e.At)
 			if a.live() && a.Started.IsZero() && !a.Retry.IsZero() {
@@ -174,7 +167,6 @@ func (e SignalSent) apply(f *Facts) {
 		} else {
 			set(&a.StopSent, e.At)
 		}
-		return a
 	})
 }
 
@@ -185,9 +177,8 @@ type ContainerRemoved struct {
 }
 
 func (e ContainerRemoved) apply(f *Facts) {
-	f.update(e.Ref, func(a Attempt) Attempt {
+	f.update(e.Ref, func(a *Attempt) {
 		set(&a.Removal.Done, e.At)
-		return a
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -100,7 +101,7 @@ func TestApplyRun(t *testing.T) {
 		{
 			"started run records its image and IDs",
 			history{tick(2), issued("app", 1), tick(3), started("app", 1), tick(4), exited("app", 1, 3)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
+			func(f lifecycle.Facts) any { return f.Container("app").Newest },
 			lifecycle.Attempt{
 				Ref: run("app", 1), Sandbox: 1, Requested: at(2), Started: at(3), Image: "app:1", ImageID: "sha256:app", ID: "app-id",
 				Exited: at(4), Exit: lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonError},
@@ -110,7 +111,7 @@ func TestApplyRun(t *testing.T) {
 			"start time is corrected if the exit was earlier",
 			history{issued("app", 1), tick(3), started("app", 1), tick(2.5), exited("app", 1, 0)},
 			func(f lifecycle.Facts) any {
-				a := f.Containers["app"].Newest
+				a := f.Container("app").Newest
 				return []lifecycle.Instant{a.Started, a.Exited}
 			},
 			[]lifecycle.Instant{at(2.5), at(2.5)},
@@ -118,7 +119,7 @@ func TestApplyRun(t *testing.T) {
 		{
 			"start time stays unset if the exit was observed first",
 			history{issued("app", 1), tick(-1), exited("app", 1, 0)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Started },
+			func(f lifecycle.Facts) any { return f.Container("app").Newest.Started },
 			lifecycle.Instant{},
 		},
 		{
@@ -128,59 +129,59 @@ func TestApplyRun(t *testing.T) {
 					lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateContainerError}),
 				start("app", 2, 0, 0), started("app", 2),
 			},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exit },
+			func(f lifecycle.Facts) any { return f.Container("app").Newest.Exit },
 			lifecycle.Exit{},
 		},
 		{
 			"exit may arrive before the start",
 			history{issued("app", 1), tick(2), exited("app", 1, 0)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exited }, at(2),
+			func(f lifecycle.Facts) any { return f.Container("app").Newest.Exited }, at(2),
 		},
 		{
 			"previous run is kept",
 			history{ran("app", 1, 3), running("app", 2)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Exit.Code }, 3,
+			func(f lifecycle.Facts) any { return f.Container("app").Previous.Exit.Code }, 3,
 		},
 		{
 			"run that could not be created is not kept",
 			history{
 				ran("app", 1, 3), failing(start("app", 2, 1, 1), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), running("app", 3),
 			},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Ref }, run("app", 1),
+			func(f lifecycle.Facts) any { return f.Container("app").Previous.Ref }, run("app", 1),
 		},
 		{
 			"previous run may still exit",
 			history{running("app", 1), issued("app", 2), tick(9), exited("app", 1, 4)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Exited }, at(9),
+			func(f lifecycle.Facts) any { return f.Container("app").Previous.Exited }, at(9),
 		},
 		{
 			"granted restart raises the back-off level",
 			history{ran("app", 1, 1), tick(9), start("app", 2, 1, 1)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff },
+			func(f lifecycle.Facts) any { return f.Container("app").Backoff },
 			lifecycle.Backoff{Level: 1, Granted: at(9)},
 		},
 		{
 			"first start does not raise the back-off level",
 			history{tick(9), start("app", 1, 0, 0)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff },
+			func(f lifecycle.Facts) any { return f.Container("app").Backoff },
 			lifecycle.Backoff{},
 		},
 		{
 			"repeated start does not raise the back-off level",
 			history{start("app", 2, 1, 1), tick(9), start("app", 2, 1, 2)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff },
+			func(f lifecycle.Facts) any { return f.Container("app").Backoff },
 			lifecycle.Backoff{Level: 1, Granted: at(1)},
 		},
 		{
 			"repeated start clears the pending retry",
 			history{failing(start("app", 1, 0, 0), unavailable), tick(9), start("app", 1, 0, 0)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
+			func(f lifecycle.Facts) any { return f.Container("app").Newest },
 			lifecycle.Attempt{Ref: run("app", 1), Sandbox: 1, Requested: at(1)},
 		},
 		{
 			"failed start exits with code 128",
 			history{failing(start("app", 1, 0, 0), oops)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
+			func(f lifecycle.Facts) any { return f.Container("app").Newest },
 			lifecycle.Attempt{
 				Ref: run("app", 1), Sandbox: 1, Requested: at(1), Exited: at(1),
 				Exit: lifecycle.Exit{Code: 128, Reason: lifecycle.ReasonStartError, Message: "oops"},
@@ -189,7 +190,7 @@ func TestApplyRun(t *testing.T) {
 		{
 			"failed start of a container that was created keeps its identity",
 			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Run: lifecycle.Created{ID: "id", Image: "i:1", ImageID: "sha256:i"}})},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
+			func(f lifecycle.Facts) any { return f.Container("app").Newest },
 			lifecycle.Attempt{
 				Ref: run("app", 1), Sandbox: 1, Requested: at(1), Exited: at(1), ID: "id", Image: "i:1", ImageID: "sha256:i",
 				Exit: lifecycle.Exit{Code: 128, Reason: lifecycle.ReasonStartError},
@@ -198,7 +199,7 @@ func TestApplyRun(t *testing.T) {
 		{
 			"failed creation has a default reason",
 			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Message: "no"})},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
+			func(f lifecycle.Facts) any { return f.Container("app").Newest },
 			lifecycle.Attempt{
 				Ref: run("app", 1), Sandbox: 1, Requested: at(1), CreateFailed: at(1),
 				Exit: lifecycle.Exit{Reason: lifecycle.ReasonCreateContainerError, Message: "no"},
@@ -210,7 +211,7 @@ func TestApplyRun(t *testing.T) {
 				failing(start("app", 1, 0, 0),
 					lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError}),
 			},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exit.Reason }, lifecycle.ReasonCreateConfigError,
+			func(f lifecycle.Facts) any { return f.Container("app").Newest.Exit.Reason }, lifecycle.ReasonCreateConfigError,
 		},
 		{
 			"run exits with code 137 if its process is not found",
@@ -219,7 +220,7 @@ func TestApplyRun(t *testing.T) {
 				failing(kill("app", 1), lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not found"}),
 			},
 			func(f lifecycle.Facts) any {
-				return []any{f.Containers["app"].Newest.Exited, f.Containers["app"].Newest.Exit}
+				return []any{f.Container("app").Newest.Exited, f.Container("app").Newest.Exit}
 			},
 			[]any{at(5), lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "not found"}},
 		},
@@ -230,7 +231,7 @@ func TestApplyRun(t *testing.T) {
 				stop("app", 1, time.Hour), sent("app", 1, false),
 			},
 			func(f lifecycle.Facts) any {
-				a := f.Containers["app"].Newest
+				a := f.Container("app").Newest
 				return []any{a.StopRequested, a.StopGrace, a.StopReason, a.StopSent, a.SignalFailed}
 			},
 			[]any{at(1), time.Minute, lifecycle.ReasonStopped, at(9), lifecycle.Instant{}},
@@ -239,7 +240,7 @@ func TestApplyRun(t *testing.T) {
 			"SIGKILL has its own times",
 			history{running("app", 1), kill("app", 1), sent("app", 1, true), tick(9), failing(kill("app", 1), oops)},
 			func(f lifecycle.Facts) any {
-				a := f.Containers["app"].Newest
+				a := f.Container("app").Newest
 				return []any{a.StopRequested, a.StopSent, a.KillRequested, a.KillSent, a.SignalFailed}
 			},
 			[]any{lifecycle.Instant{}, lifecycle.Instant{}, at(9), at(1), at(9)},
@@ -255,7 +256,7 @@ func TestApplyProbesAndHooks(t *testing.T) {
 				running("app", 1), tick(2), probed("app", 1, startup, good), tick(3), probed("app", 1, liveness, bad),
 				probed("app", 1, readiness, good), tick(4), probed("app", 1, readiness, bad),
 			},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Probes },
+			func(f lifecycle.Facts) any { return f.Container("app").Newest.Probes },
 			lifecycle.Probes{
 				Startup:   lifecycle.ProbeStatus{Verdict: good, Message: "failed", Count: 3, At: at(2)},
 				Liveness:  lifecycle.ProbeStatus{Verdict: bad, Message: "failed", Count: 3, At: at(3)},
@@ -265,7 +266,7 @@ func TestApplyProbesAndHooks(t *testing.T) {
 		{
 			"verdict is recorded although the start is not known yet, because it may survive a crash that the start does not",
 			history{issued("app", 1), tick(2), probed("app", 1, startup, good), started("app", 1)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Probes.Startup.Verdict }, good,
+			func(f lifecycle.Facts) any { return f.Container("app").Newest.Probes.Startup.Verdict }, good,
 		},
 		{
 			"preStop hook records its times, limit and outcome",
@@ -274,7 +275,7 @@ func TestApplyProbesAndHooks(t *testing.T) {
 				tick(4), cancel("app", 1, lifecycle.PreStop), failed(preStop("app", 1, 9, "X"), oops),
 			},
 			func(f lifecycle.Facts) any {
-				a := f.Containers["app"].Newest
+				a := f.Container("app").Newest
 				return []any{a.PostStart, a.TerminationRequested, a.TerminationGrace, a.PreStop, a.StopReason}
 			},
 			[]any{
@@ -288,7 +289,7 @@ func TestApplyProbesAndHooks(t *testing.T) {
 			"postStart hook records its times and outcome",
 			history{running("app", 1), tick(2), postStart("app", 1), tick(3), hookDone("app", 1, lifecycle.PostStart)},
 			func(f lifecycle.Facts) any {
-				a := f.Containers["app"].Newest
+				a := f.Container("app").Newest
 				return []any{a.PostStart, a.PreStop}
 			},
 			[]any{lifecycle.Hook{Requested: at(2), Done: at(3)}, lifecycle.Hook{}},
@@ -296,7 +297,7 @@ func TestApplyProbesAndHooks(t *testing.T) {
 		{
 			"unavailable engine leaves the hook pending",
 			history{running("app", 1), tick(2), postStart("app", 1), tick(3), failed(postStart("app", 1), unavailable)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.PostStart },
+			func(f lifecycle.Facts) any { return f.Container("app").Newest.PostStart },
 			lifecycle.Hook{Requested: at(2), Retry: at(3)},
 		},
 		{
@@ -306,7 +307,7 @@ func TestApplyProbesAndHooks(t *testing.T) {
 				preStop("app", 1, 7, "Y"),
 			},
 			func(f lifecycle.Facts) any {
-				a := f.Containers["app"].Newest
+				a := f.Container("app").Newest
 				return []any{a.PreStop, a.TerminationRequested, a.TerminationGrace}
 			},
 			[]any{lifecycle.Hook{Requested: at(2), Limit: 9}, at(2), time.Duration(9)},
@@ -315,7 +316,7 @@ func TestApplyProbesAndHooks(t *testing.T) {
 			"WaitForTurn starts the grace period",
 			history{running("app", 1), tick(2), waitForTurn("app", 9, "X"), tick(3), waitForTurn("app", 7, "Y"), preStop("app", 1, 5, "Z")},
 			func(f lifecycle.Facts) any {
-				a := f.Containers["app"].Newest
+				a := f.Container("app").Newest
 				return []any{a.TerminationRequested, a.TerminationGrace, a.StopReason, a.PreStop.Requested}
 			},
 			[]any{at(2), time.Duration(9), lifecycle.Reason("X"), at(3)},
@@ -323,7 +324,7 @@ func TestApplyProbesAndHooks(t *testing.T) {
 		{
 			"first stop reason is kept",
 			history{running("app", 1), preStop("app", 1, 9, "X"), stop("app", 1, 9)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.StopReason }, lifecycle.Reason("X"),
+			func(f lifecycle.Facts) any { return f.Container("app").Newest.StopReason }, lifecycle.Reason("X"),
 		},
 	}.check(t)
 }
@@ -333,43 +334,43 @@ func TestApplyPull(t *testing.T) {
 		{
 			"failed pull keeps its error",
 			history{pullFailed("app", 1, 4, "")},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			func(f lifecycle.Facts) any { return f.Container("app").Pull },
 			lifecycle.Pull{For: 1, Requested: at(1), Failed: at(1), Level: 4, Next: 4, Reason: lifecycle.ReasonErrImagePull, Message: "no"},
 		},
 		{
 			"error is kept while the pull is retried",
 			history{pullFailed("app", 1, 4, "X"), tick(9), pull("app", 1, 5)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			func(f lifecycle.Facts) any { return f.Container("app").Pull },
 			lifecycle.Pull{For: 1, Requested: at(9), Failed: at(1), Level: 4, Next: 5, Reason: "X", Message: "no"},
 		},
 		{
 			"successful pull clears the error",
 			history{pullFailed("app", 1, 4, "X"), tick(9), pulled("app", 1)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			func(f lifecycle.Facts) any { return f.Container("app").Pull },
 			lifecycle.Pull{For: 1, Requested: at(9), Done: at(9), Failed: at(1), Level: 4, Next: 1},
 		},
 		{
 			"pull for the next run clears the error",
 			history{pullFailed("app", 1, 4, "X"), tick(9), pull("app", 2, 5)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			func(f lifecycle.Facts) any { return f.Container("app").Pull },
 			lifecycle.Pull{For: 2, Requested: at(9), Failed: at(1), Level: 4, Next: 5},
 		},
 		{
 			"failure of the previous pull does not affect the next one",
 			history{pull("app", 1, 4), tick(9), pull("app", 2, 5), failed(pull("app", 1, 4), oops)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			func(f lifecycle.Facts) any { return f.Container("app").Pull },
 			lifecycle.Pull{For: 2, Requested: at(9), Next: 5},
 		},
 		{
 			"cancelled pull is forgotten",
 			history{pull("app", 1, 4), lifecycle.CancelPull{Container: "app", For: 1}, failed(pull("app", 1, 4), oops)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			func(f lifecycle.Facts) any { return f.Container("app").Pull },
 			lifecycle.Pull{Cancelled: at(1), Next: 4},
 		},
 		{
 			"unavailable engine is not a failure of the pull",
 			history{failing(pull("app", 1, 4), unavailable)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			func(f lifecycle.Facts) any { return f.Container("app").Pull },
 			lifecycle.Pull{For: 1, Requested: at(1), Retry: at(1), Next: 4},
 		},
 	}.check(t)
@@ -441,7 +442,7 @@ func TestApplyStop(t *testing.T) {
 		{
 			"failed removal of a run is recorded",
 			history{ran("app", 1, 1), failing(removeContainer("app", 1), oops)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Removal },
+			func(f lifecycle.Facts) any { return f.Container("app").Newest.Removal },
 			lifecycle.Removal{Requested: at(1), Failed: at(1)},
 		},
 	}.check(t)
@@ -474,7 +475,7 @@ func TestKillOfUnknownRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := fold(history{row.past, tick(4), sent("app", 1, true)})
-			if got := f.Containers["app"].Newest.Started; got != row.want {
+			if got := f.Container("app").Newest.Started; got != row.want {
 				t.Errorf("started at %v, want %v", got, row.want)
 			}
 		})
@@ -610,6 +611,33 @@ func containerRemoved(name string, n int) happened {
 }
 
 var podRemoved happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodRemoved{At: t} }
+
+// TestApplyCopies checks that Apply does not change the facts that it is called with.
+func TestApplyCopies(t *testing.T) {
+	past := history{up(), running("app", 1), pullFailed("app", 2, 1, lifecycle.ReasonErrImagePull)}
+	before := fold(past)
+	pod := podOf(spec.RestartAlways, "app")
+	for _, e := range []lifecycle.Event{
+		lifecycle.ContainerExited{Ref: run("app", 1), Exit: lifecycle.Exit{Code: 3}, At: at(9)},
+		lifecycle.ContainerRestartRequested{Container: "app", At: at(9)},
+		lifecycle.DefinitionChanged{From: pod, To: pod, Images: map[string]lifecycle.Image{"app": {ID: "sha256:1"}}, At: at(9)},
+		lifecycle.Issued{Action: lifecycle.StartContainer{Ref: run("app", 2)}, At: at(9)},
+		lifecycle.Issued{Action: lifecycle.StartAgain{Round: 2}, At: at(9)},
+		lifecycle.WallClockSet{Before: at(9), At: lifecycle.Instant{Boot: at(9).Boot, Mono: at(9).Mono, Wall: at(9).Wall.Add(time.Hour)}},
+		lifecycle.Booted{Saved: at(9), At: lifecycle.Instant{Boot: "next", Mono: time.Second, Wall: at(10).Wall}},
+	} {
+		if after := before.Apply(e); cmp.Equal(before, after) {
+			t.Errorf("%T changes nothing", e)
+		}
+		if diff := cmp.Diff(fold(past), before); diff != "" {
+			t.Errorf("%T changes the facts before it (-before +after):\n%s", e, diff)
+		}
+	}
+	before.SetBack(at(9), at(1))
+	if diff := cmp.Diff(fold(past), before); diff != "" {
+		t.Errorf("SetBack changes the facts before it (-before +after):\n%s", diff)
+	}
+}
 
 // TestFold checks that Fold gives the facts of Apply, and changes them in place.
 func TestFold(t *testing.T) {

@@ -8,29 +8,29 @@ import (
 )
 
 // Facts is what is known about one pod. The zero value with a UID and the instant of acceptance is a pod for which nothing has
-// been done yet. A Facts value is immutable: [Facts.Apply] returns a new one, so a snapshot is safe for concurrent use. Its size
-// is bounded by the number of containers, not by the number of their restarts.
+// been done yet. A Facts value is immutable, and so is what it refers to: [Facts.Apply] returns a new one, so a snapshot is safe for
+// concurrent use. Its size is bounded by the number of containers, not by the number of their restarts.
 type Facts struct {
-	UID               string               `json:"uid"`
-	Accepted          Instant              `json:"accepted,omitzero"` // status.startTime
-	Round             int                  `json:"round"`
-	Sandbox           Sandbox              `json:"sandbox,omitzero"`
-	Stop              Stop                 `json:"stop,omitzero"`
-	Containers        map[string]Container `json:"containers,omitempty"`       // by name
-	Removal           Removal              `json:"removal,omitzero"`           // of the whole pod, after it was deleted
-	Restarted         int                  `json:"restarted,omitempty"`        // the newest round that restarted all containers; 0: none
-	RestartedAt       Instant              `json:"restartedAt,omitzero"`       // when that round was opened
-	Ephemeral         []spec.Container     `json:"ephemeral,omitempty"`        // in the order in which they were added
-	EngineUnavailable Instant              `json:"engineUnavailable,omitzero"` // since when the engine is unavailable
-	Restart           Restart              `json:"restart,omitzero"`           // of the pod, while everything is being stopped for it
-	Again             int                  `json:"again,omitempty"`            // the newest round that a [Restart] opened; 0: none
-	AgainAt           Instant              `json:"againAt,omitzero"`           // when that round was opened
-	Outgoing          []Outgoing           `json:"outgoing,omitempty"`         // containers with a run of an earlier definition
-	Forgotten         int                  `json:"forgotten,omitempty"`        // the highest attempt number of a container that was removed
-	Wait              Wait                 `json:"wait,omitzero"`              // for the conditions that must be met before the pod starts
-	Collection        Collection           `json:"collection,omitzero"`        // of what is left, after the pod has finished
-	Escalation        Escalation           `json:"escalation,omitzero"`        // while the pod stays unready
-	Trial             Trial                `json:"trial,omitzero"`             // of the newest request
+	UID               string                `json:"uid"`
+	Accepted          Instant               `json:"accepted,omitzero"` // status.startTime
+	Round             int                   `json:"round"`
+	Sandbox           Sandbox               `json:"sandbox,omitzero"`
+	Stop              Stop                  `json:"stop,omitzero"`
+	Containers        map[string]*Container `json:"containers,omitempty"`       // by name, not nil; see [Facts.Container]
+	Removal           Removal               `json:"removal,omitzero"`           // of the whole pod, after it was deleted
+	Restarted         int                   `json:"restarted,omitempty"`        // the newest round that restarted all containers; 0: none
+	RestartedAt       Instant               `json:"restartedAt,omitzero"`       // when that round was opened
+	Ephemeral         []spec.Container      `json:"ephemeral,omitempty"`        // in the order in which they were added
+	EngineUnavailable Instant               `json:"engineUnavailable,omitzero"` // since when the engine is unavailable
+	Restart           Restart               `json:"restart,omitzero"`           // of the pod, while everything is being stopped for it
+	Again             int                   `json:"again,omitempty"`            // the newest round that a [Restart] opened; 0: none
+	AgainAt           Instant               `json:"againAt,omitzero"`           // when that round was opened
+	Outgoing          []Outgoing            `json:"outgoing,omitempty"`         // containers with a run of an earlier definition
+	Forgotten         int                   `json:"forgotten,omitempty"`        // the highest attempt number of a container that was removed
+	Wait              Wait                  `json:"wait,omitzero"`              // for the conditions that must be met before the pod starts
+	Collection        Collection            `json:"collection,omitzero"`        // of what is left, after the pod has finished
+	Escalation        Escalation            `json:"escalation,omitzero"`        // while the pod stays unready
+	Trial             Trial                 `json:"trial,omitzero"`             // of the newest request
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // set by clients
 	Changes    int                            `json:"changes,omitempty"`    // of the definition, apart from labels and annotations
@@ -40,27 +40,55 @@ type Facts struct {
 // annotations do not count, and ephemeral containers do.
 func (f *Facts) Generation() int64 { return 1 + int64(f.Changes) }
 
+// Container returns what is known about a container; not nil, but zero for an unknown one. It must not be changed.
+func (f *Facts) Container(name string) *Container {
+	if c := f.Containers[name]; c != nil {
+		return c
+	}
+	return &Container{}
+}
+
+// own returns what is known about a container, to change it in facts that the caller owns.
+func (f *Facts) own(name string) *Container {
+	c := f.Container(name)
+	f.Containers[name] = c
+	return c
+}
+
+// ownAll replaces what is known about containers by copies, which may be changed.
+func (f *Facts) ownAll() {
+	containers := make(map[string]*Container, len(f.Containers))
+	copies := make([]Container, 0, len(f.Containers))
+	for name := range f.Containers {
+		copies = append(copies, *f.Container(name))
+		containers[name] = &copies[len(copies)-1]
+	}
+	f.Containers = containers
+}
+
 // update changes the attempt identified by ref, if it is one of the two that are kept.
-func (f *Facts) update(ref Ref, change func(Attempt) Attempt) {
-	c, known := f.Containers[ref.Container]
+func (f *Facts) update(ref Ref, change func(*Attempt)) {
+	c := f.Containers[ref.Container]
+	if c == nil {
+		return
+	}
 	run := &c.Newest
 	if ref != run.Ref {
 		run = &c.Previous
 	}
-	if known && ref == run.Ref {
-		before := *run
-		*run = change(before)
-		c.count(&before, run)
-		f.Containers[ref.Container] = c
+	if ref == run.Ref {
+		before := run.terminated()
+		change(run)
+		if !before && run.terminated() {
+			c.count(run)
+		}
 	}
 }
 
 // updatePull changes the pull for the given attempt of a container, if it is the newest and in progress.
-func (f *Facts) updatePull(container string, attempt int, change func(Pull) Pull) {
-	c, known := f.Containers[container]
-	if known && c.Pull.For == attempt && c.Pull.inFlight() {
-		c.Pull = change(c.Pull)
-		f.Containers[container] = c
+func (f *Facts) updatePull(container string, attempt int, change func(*Pull)) {
+	if c := f.Containers[container]; c != nil && c.Pull.For == attempt && c.Pull.inFlight() {
+		change(&c.Pull)
 	}
 }
 
@@ -85,7 +113,7 @@ func (f Facts) Live() []Ref {
 
 // LiveRun returns the run of a container that is in [Facts.Live], if there is one.
 func (f *Facts) LiveRun(container string) (Ref, bool) {
-	a := f.Containers[container].Newest
+	a := &f.Container(container).Newest
 	return a.Ref, a.running()
 }
 
@@ -216,7 +244,7 @@ func (f *Facts) superseded(a *Attempt) bool {
 	if a.N() == 0 || f.ephemeral(a.Container) {
 		return false
 	}
-	replaced := f.Containers[a.Container].Replaced
+	replaced := f.Container(a.Container).Replaced
 	return f.wasReset(a) || a.Round < f.Again || f.Restart.pending() || replaced.includes(a)
 }
 

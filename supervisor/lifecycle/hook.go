@@ -26,18 +26,16 @@ func (h *Hook) fail(why Failure, at Instant) {
 type RunPostStart struct{ Ref }
 
 func (a RunPostStart) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		r.PostStart.request(0, at)
-		return r
 	})
 }
 
 func (a RunPostStart) failed(f *Facts, why Failure, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		if r.live() {
 			r.PostStart.fail(why, at)
 		}
-		return r
 	})
 }
 
@@ -50,19 +48,17 @@ type RunPreStop struct {
 }
 
 func (a RunPreStop) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		r.PreStop.request(a.Limit, at)
 		r.startTermination(a.Limit, a.Reason, at)
-		return r
 	})
 }
 
 func (a RunPreStop) failed(f *Facts, why Failure, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		if r.live() {
 			r.PreStop.fail(why, at)
 		}
-		return r
 	})
 }
 
@@ -75,9 +71,8 @@ type WaitForTurn struct {
 }
 
 func (a WaitForTurn) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		r.startTermination(a.Limit, a.Reason, at)
-		return r
 	})
 }
 
@@ -90,9 +85,8 @@ type CancelHook struct {
 }
 
 func (a CancelHook) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r Attempt) Attempt {
+	f.update(a.Ref, func(r *Attempt) {
 		set(&r.hook(a.Hook).Cancelled, at)
-		return r
 	})
 }
 
@@ -106,10 +100,9 @@ type HookFinished struct {
 }
 
 func (e HookFinished) apply(f *Facts) {
-	f.update(e.Ref, func(a Attempt) Attempt {
+	f.update(e.Ref, func(a *Attempt) {
 		if h := a.hook(e.Hook); a.live() && h.inFlight() {
 			h.Done = e.At
 		}
-		return a
 	})
 }

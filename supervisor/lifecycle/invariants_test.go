@@ -53,11 +53,11 @@ func (v *invariants) step(s lifecycletest.Step) error {
 func (v *invariants) failures(f lifecycle.Facts) (n int) {
 	for _, c := range v.pod.InitContainers {
 		if !c.IsSidecar() {
-			n += f.Containers[c.Name].Failures + f.Containers[c.Name].OOMKills
+			n += f.Container(c.Name).Failures + f.Container(c.Name).OOMKills
 		}
 	}
 	for _, c := range v.pod.Containers {
-		n += f.Containers[c.Name].Failures
+		n += f.Container(c.Name).Failures
 	}
 	return n
 }
@@ -95,7 +95,7 @@ func (v *invariants) retried(f lifecycle.Facts, a lifecycle.StartRound, now life
 // counted checks that a run that fails by itself is counted when it terminates.
 func (v *invariants) counted(s lifecycletest.Step) {
 	for name, after := range s.After.Containers {
-		before, r := s.Before.Containers[name], after.Newest
+		before, r := s.Before.Container(name), after.Newest
 		if r.Ref != before.Newest.Ref || r.Exited.IsZero() || !before.Newest.Exited.IsZero() || r.StopReason != "" || lost(&r) {
 			continue
 		}
@@ -206,7 +206,7 @@ func (v *invariants) watched(s lifecycletest.Step) {
 // start checks that a container has at most one live attempt with a number that is not used twice, that it is started in a ready sandbox,
 // and that no app container is started before the init containers have completed.
 func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
-	newest := f.Containers[a.Container].Newest
+	newest := f.Container(a.Container).Newest
 	unique := lifecycle.Ref{Container: a.Container, Attempt: a.Attempt}
 	live := newest.Attempt > 0 && newest.Exited.IsZero() && newest.CreateFailed.IsZero()
 	switch again := a.Ref == newest.Ref; {
@@ -234,7 +234,7 @@ func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 		if c.Name == a.Container {
 			return
 		}
-		r := f.Containers[c.Name].Newest
+		r := f.Container(c.Name).Newest
 		if c.IsSidecar() {
 			if (r.Round != f.Round || !v.started(c, &r)) && !v.reached(f, i+1) {
 				v.violation("%v is started before sidecar %s", a.Ref, c.Name)
@@ -251,7 +251,7 @@ func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 
 // restart checks that the pod has the container, and that a container that must not restart has been requested to.
 func (v *invariants) restart(f lifecycle.Facts, name string) {
-	c, newest := v.pod.Container(name), f.Containers[name].Newest
+	c, newest := v.pod.Container(name), f.Container(name).Newest
 	if c == nil {
 		if !slices.ContainsFunc(f.Ephemeral, func(c spec.Container) bool { return c.Name == name }) {
 			v.violation("%s is started, which the pod does not have", name)
@@ -261,11 +261,11 @@ func (v *invariants) restart(f lifecycle.Facts, name string) {
 	never := cmp.Or(c.RestartPolicy, v.pod.RestartPolicy) == spec.RestartNever && len(c.RestartPolicyRules) == 0
 	app := slices.ContainsFunc(v.pod.Containers, func(c spec.Container) bool { return c.Name == name })
 	ran := !newest.Started.IsZero() || !newest.Exited.IsZero()
-	requested := newest.Attempt <= f.Containers[name].Replaced.Attempt || newest.Round < max(f.Again, f.Restarted)
+	requested := newest.Attempt <= f.Container(name).Replaced.Attempt || newest.Round < max(f.Again, f.Restarted)
 	if never && app && ran && !requested && newest.CreateFailed.IsZero() {
 		v.violation("%s is started after %v although its restart policy is Never", name, newest.Ref)
 	}
-	limit, exits := c.MaxRestarts, f.Containers[name].Exits
+	limit, exits := c.MaxRestarts, f.Container(name).Exits
 	if limit != nil && !requested && exits > int(*limit) && !newest.Exited.IsZero() {
 		v.violation("%s is started after %v and %d exits, its maxRestarts is %d", name, newest.Ref, exits, *limit)
 	}
@@ -273,7 +273,7 @@ func (v *invariants) restart(f lifecycle.Facts, name string) {
 
 // stopReason checks that a run is stopped for a reason that the facts have.
 func (v *invariants) stopReason(f lifecycle.Facts, ref lifecycle.Ref, why lifecycle.Reason) {
-	requested := ref.Attempt <= f.Containers[ref.Container].Replaced.Attempt
+	requested := ref.Attempt <= f.Container(ref.Container).Replaced.Attempt
 	removed := v.pod.Container(ref.Container) == nil
 	switch why {
 	case lifecycle.ReasonRestartRequested:
@@ -298,7 +298,7 @@ func (v *invariants) stopReason(f lifecycle.Facts, ref lifecycle.Ref, why lifecy
 // reached reports whether a later init container, or an app container, was requested in this round.
 func (v *invariants) reached(f lifecycle.Facts, from int) bool {
 	behind := append(slices.Clone(v.pod.InitContainers[from:]), v.pod.Containers...)
-	return slices.ContainsFunc(behind, func(c spec.Container) bool { return f.Containers[c.Name].Newest.Round == f.Round })
+	return slices.ContainsFunc(behind, func(c spec.Container) bool { return f.Container(c.Name).Newest.Round == f.Round })
 }
 
 // started reports whether a sidecar has passed its postStart hook and its startup probe.
@@ -354,13 +354,13 @@ func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lif
 	}
 	list := v.pod.InitContainers
 	i := slices.IndexFunc(list, func(c spec.Container) bool { return c.Name == a.Container && c.IsSidecar() })
-	if r := f.Containers[a.Container].Newest; i < 0 ||
+	if r := f.Container(a.Container).Newest; i < 0 ||
 		!r.TerminationRequested.IsZero() && !now.Before(r.TerminationRequested.Add(r.TerminationGrace)) {
 		return
 	}
 	for _, c := range append(slices.Clone(list[i+1:]), v.pod.Containers...) {
 		init := slices.ContainsFunc(list, func(other spec.Container) bool { return other.Name == c.Name })
-		r := f.Containers[c.Name].Newest
+		r := f.Container(c.Name).Newest
 		if live := r.Attempt > 0 && r.Exited.IsZero() && r.CreateFailed.IsZero(); live && (!init || c.IsSidecar()) {
 			v.violation("%v gets its stop signal while %v is running", a.Ref, r.Ref)
 		}
@@ -370,7 +370,7 @@ func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lif
 // restartsAll reports whether an exit in this round matches a RestartAllContainers rule.
 func (v *invariants) restartsAll(f lifecycle.Facts) bool {
 	for _, c := range append(slices.Clone(v.pod.InitContainers), v.pod.Containers...) {
-		r := f.Containers[c.Name].Newest
+		r := f.Container(c.Name).Newest
 		for _, rule := range c.RestartPolicyRules {
 			if r.Round == f.Round && !r.Exited.IsZero() && slices.Contains(rule.ExitCodes.Values, int32(r.Exit.Code)) {
 				return true
@@ -403,7 +403,7 @@ func (v *invariants) ordered(s lifecycletest.Step) {
 }
 
 func attempt(f lifecycle.Facts, ref lifecycle.Ref) *lifecycle.Attempt {
-	c := f.Containers[ref.Container]
+	c := f.Container(ref.Container)
 	for _, a := range []*lifecycle.Attempt{&c.Newest, &c.Previous} {
 		if a.Ref == ref {
 			return a
@@ -460,7 +460,7 @@ func (v *invariants) statusOf(s lifecycletest.Step) {
 func (v *invariants) containers(f lifecycle.Facts, phase lifecycle.Phase, old, now []lifecycle.ContainerStatus) {
 	for i := range now {
 		c, state := &now[i], now[i].State
-		r := f.Containers[c.Name].Newest
+		r := f.Container(c.Name).Newest
 		live := !r.Started.IsZero() && r.Exited.IsZero()
 		runs := live && v.hooked(c.Name, r)
 		states := 0

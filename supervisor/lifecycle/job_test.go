@@ -118,7 +118,7 @@ func TestBackoffLimitAfterShutdown(t *testing.T) {
 		f := fold(history{
 			up(), running("app", 1), exited("app", 1, 1), down, removeSandbox(1), sandboxRemoved(1), start, lifecycle.StartAgain{Round: 2},
 		})
-		if n := f.Containers["app"].Failures; n != 1 {
+		if n := f.Container("app").Failures; n != 1 {
 			t.Errorf("failures after %s: %d, want 1", by, n)
 		}
 	}

@@ -138,12 +138,11 @@ type ProbeChanged struct {
 }
 
 func (e ProbeChanged) apply(f *Facts) {
-	f.update(e.Ref, func(a Attempt) Attempt {
+	f.update(e.Ref, func(a *Attempt) {
 		p := a.Probes.of(e.Kind)
 		if p != nil && a.live() && !isFinal(e.Kind, p.Verdict) && !e.At.Before(p.At) {
 			*p = ProbeStatus{Verdict: e.Verdict, Message: e.Message, Count: e.Count, At: e.At}
 		}
-		return a
 	})
 }
 
@@ -172,7 +171,7 @@ func (ProbeWarned) apply(*Facts) {}
 func (f Facts) Verdicts() []ProbeChanged {
 	var list []ProbeChanged
 	for _, name := range f.names() {
-		a := f.Containers[name].Newest
+		a := &f.Container(name).Newest
 		if !a.running() {
 			continue
 		}

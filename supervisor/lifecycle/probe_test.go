@@ -264,7 +264,7 @@ func TestDecideProbes(t *testing.T) {
 			var got []string
 			for _, o := range lifecycle.Decide(row.pod, facts, at(2)).Probes {
 				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s", o.Kind, o.Initial)))
-				newest := facts.Containers["app"].Newest
+				newest := facts.Container("app").Newest
 				if o.Ref != newest.Ref || o.Started != newest.Started || o.Spec != specOf(&row.pod.Containers[0], o.Kind) {
 					t.Errorf("order %+v", o)
 				}
@@ -473,9 +473,7 @@ func TestReadinessOfChangedProbe(t *testing.T) {
 			}
 			facts := fold(history{up(), running("app", 1)})
 			was := lifecycle.ProbeStatus{Verdict: lifecycle.VerdictSuccess, Count: 1, At: at(1)}
-			c := facts.Containers["app"]
-			c.Newest.Probes.Readiness = was
-			facts.Containers["app"] = c
+			facts.Containers["app"].Newest.Probes.Readiness = was
 			want := lifecycle.ProbeStatus{At: at(2)}
 			if test.keeps {
 				want = was
@@ -506,9 +504,7 @@ func TestProbesOfReplacedRun(t *testing.T) {
 	to.Containers[0].ReadinessProbe, to.Containers[0].StartupProbe = exec("new"), exec("new")
 	to.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: exec("new").Exec}}
 	facts := fold(history{up(), running("app", 1)})
-	c := facts.Containers["app"]
-	c.Newest.Probes.Readiness = lifecycle.ProbeStatus{Verdict: lifecycle.VerdictSuccess, Count: 1, At: at(1)}
-	facts.Containers["app"] = c
+	facts.Containers["app"].Newest.Probes.Readiness = lifecycle.ProbeStatus{Verdict: lifecycle.VerdictSuccess, Count: 1, At: at(1)}
 	facts = facts.Apply(lifecycle.DefinitionChanged{From: from, To: to, Restarted: []string{"app"}, At: at(2)})
 
 	s := lifecycle.StatusOf(to, facts, at(2)).ContainerStatuses[0]

@@ -20,7 +20,7 @@ func (f Facts) Unresolved() []Action {
 		todo = append(todo, RemoveSandbox{Sandbox: f.Sandbox.N})
 	}
 	for _, name := range f.names() {
-		c := f.Containers[name]
+		c := f.Container(name)
 		if c.Pull.inFlight() {
 			todo = append(todo, PullImage{Container: name, For: c.Pull.For, Level: c.Pull.Next, Image: c.Image, Imported: f.imported()})
 			if !c.Pull.Cancelled.IsZero() {
@@ -75,7 +75,7 @@ func (f Facts) AbandonStarts(pod *spec.Pod, found Found, now Instant) Facts {
 		f = f.Apply(SandboxLost{Sandbox: f.Sandbox.N, Message: message, At: now})
 	}
 	for _, name := range f.names() {
-		c := f.Containers[name]
+		c := f.Container(name)
 		if c.Pull.inFlight() && (stopping || f.removed(name)) {
 			f = f.Apply(Issued{Action: CancelPull{Container: name, For: c.Pull.For}, At: now})
 			f = f.Apply(ActionFailed{Action: PullImage{Container: name, For: c.Pull.For}, At: now})
@@ -120,7 +120,7 @@ func (f Facts) RetireUnknown(pod *spec.Pod, found Found) Facts {
 func (f Facts) Starts() []ContainerStarted {
 	var list []ContainerStarted
 	for _, name := range f.names() {
-		if a := f.Containers[name].Newest; a.running() {
+		if a := &f.Container(name).Newest; a.running() {
 			list = append(list, ContainerStarted{
 				Ref: a.Ref, ID: a.ID, Image: a.Image, ImageID: a.ImageID, Architecture: a.Architecture, At: a.Started,
 			})
@@ -134,7 +134,7 @@ func (f Facts) Starts() []ContainerStarted {
 func (f Facts) StopSignals() []SignalSent {
 	var list []SignalSent
 	for _, name := range f.names() {
-		if a := f.Containers[name].Newest; a.running() && !a.StopSent.IsZero() {
+		if a := &f.Container(name).Newest; a.running() && !a.StopSent.IsZero() {
 			list = append(list, SignalSent{Ref: a.Ref, At: a.StopSent})
 		}
 	}
@@ -217,7 +217,7 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 	}
 	runs := slices.SortedFunc(slices.Values(found.Runs), func(a, b Run) int { return cmp.Compare(a.Attempt, b.Attempt) })
 	for _, r := range runs {
-		newest := f.Containers[r.Container].Newest
+		newest := &f.Container(r.Container).Newest
 		if r.Attempt <= newest.N() {
 			continue
 		}

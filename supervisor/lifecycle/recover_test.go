@@ -141,7 +141,7 @@ func TestAbandonStarts(t *testing.T) {
 func TestAbandonStartsKeepsImages(t *testing.T) {
 	before := fold(history{up(), pulled("app", 1), stopped(time.Minute)})
 	after := before.AbandonStarts(podOf(always, "app"), lifecycle.Found{}, at(50))
-	if diff := cmp.Diff(before.Containers["app"].Pull, after.Containers["app"].Pull); diff != "" {
+	if diff := cmp.Diff(before.Container("app").Pull, after.Container("app").Pull); diff != "" {
 		t.Errorf("the pull changed (-before +after):\n%s", diff)
 	}
 }
@@ -156,7 +156,7 @@ func TestAbandonedStartSaysWhy(t *testing.T) {
 		"not started again after a restart of the daemon: the container is being replaced": replace,
 	} {
 		facts := fold(history{up(), issued("app", 1), last}).AbandonStarts(podOf(always, "app"), lifecycle.Found{}, at(50))
-		if got := facts.Containers["app"].Newest.Exit.Message; got != want {
+		if got := facts.Container("app").Newest.Exit.Message; got != want {
 			t.Errorf("message %q, want %q", got, want)
 		}
 	}
@@ -255,7 +255,7 @@ func TestCatchUp(t *testing.T) {
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 1, lifecycle.Sandbox{N: 1, Requested: now, Ready: now, IPs: []string{"10.0.0.3"}}
 				f.Wait.Ended = now
-				f.Containers = map[string]lifecycle.Container{"app": {
+				f.Containers = map[string]*lifecycle.Container{"app": {
 					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(live(found("app", 1, 1, 1, 0))), Image: image,
 				}}
 			},
@@ -266,7 +266,7 @@ func TestCatchUp(t *testing.T) {
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 7, lifecycle.Sandbox{N: 4, Requested: now, Ready: now}
 				f.Wait.Ended = now
-				f.Containers = map[string]lifecycle.Container{
+				f.Containers = map[string]*lifecycle.Container{
 					"a": {Newest: live(found("a", 7, 4, 1, 0)), Image: image}, "b": {Newest: live(found("b", 6, 3, 1, 0)), Image: image},
 				}
 			},
@@ -280,7 +280,7 @@ func TestCatchUp(t *testing.T) {
 				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Requested: now, Ready: now}
 				f.Wait.Ended = now
 				f.Restarted, f.RestartedAt = 4, now
-				f.Containers = map[string]lifecycle.Container{
+				f.Containers = map[string]*lifecycle.Container{
 					"a": {Newest: live(found("a", 4, 2, 2, 1)), Previous: ended(live(found("a", 3, 2, 1, 0))), Image: image},
 					"b": {Newest: live(found("b", 3, 2, 1, 0)), Image: image},
 				}
@@ -291,7 +291,7 @@ func TestCatchUp(t *testing.T) {
 			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 2, 1, 2, 1)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Restarted, f.RestartedAt = 2, 2, now
-				f.Containers = map[string]lifecycle.Container{
+				f.Containers = map[string]*lifecycle.Container{
 					"app": {Newest: live(found("app", 2, 1, 2, 1)), Previous: ended(knownRun), Image: image},
 				}
 			},
@@ -300,7 +300,7 @@ func TestCatchUp(t *testing.T) {
 			name: "sandbox known only from its runs is lost", found: lifecycle.Found{Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 3, sandbox(3)
-				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0)), Image: image}}
+				f.Containers = map[string]*lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0)), Image: image}}
 			},
 		},
 		{
@@ -308,7 +308,7 @@ func TestCatchUp(t *testing.T) {
 			found: lifecycle.Found{Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 3, sandbox(3)
-				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0)), Image: image}}
+				f.Containers = map[string]*lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0)), Image: image}}
 			},
 		},
 		{
@@ -319,7 +319,7 @@ func TestCatchUp(t *testing.T) {
 			name: "newer run terminates the known run", past: known,
 			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1)}},
 			want: func(f *lifecycle.Facts) {
-				f.Containers = map[string]lifecycle.Container{"app": {
+				f.Containers = map[string]*lifecycle.Container{"app": {
 					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(knownRun), Image: image,
 				}}
 			},
@@ -330,7 +330,7 @@ func TestCatchUp(t *testing.T) {
 			want: func(f *lifecycle.Facts) {
 				previous := knownRun
 				previous.Exited, previous.Exit = at(1), lifecycle.Exit{Code: 5, Reason: lifecycle.ReasonError}
-				f.Containers = map[string]lifecycle.Container{
+				f.Containers = map[string]*lifecycle.Container{
 					"app": {Newest: live(found("app", 1, 1, 2, 1)), Previous: previous, Failures: 1, Exits: 1, Image: image},
 				}
 			},

@@ -19,14 +19,14 @@ func (f *Facts) shouldRestart(pod *spec.Pod, c *spec.Container, a *Attempt) bool
 
 // exhausted reports whether a container has reached its maxRestarts: its newest run has exited once more than it may be restarted.
 func (f *Facts) exhausted(c *spec.Container, a *Attempt) bool {
-	h := f.Containers[c.Name]
+	h := f.Container(c.Name)
 	return c.MaxRestarts != nil && a.Ref == h.Newest.Ref && a.terminated() && h.Exits > int(*c.MaxRestarts)
 }
 
 // Exhausted reports whether a container is not restarted, although its policy would restart it, because it has reached its maxRestarts.
 func Exhausted(pod *spec.Pod, f Facts, container string) bool {
-	c, a := pod.Container(container), f.Containers[container].Newest
-	return c != nil && f.exhausted(c, &a) && !f.superseded(&a) && policyRestarts(pod, c, &a)
+	c, a := pod.Container(container), &f.Container(container).Newest
+	return c != nil && f.exhausted(c, a) && !f.superseded(a) && policyRestarts(pod, c, a)
 }
 
 // policyRestarts reports whether the restart policy or a rule of an app container restarts it (contract 4.1; kubelet:
@@ -69,8 +69,8 @@ func initPassed(c *spec.Container, a *Attempt, round int) bool {
 func InitPassed(pod *spec.Pod, f Facts, container string) bool {
 	for i := range pod.InitContainers {
 		if c := &pod.InitContainers[i]; c.Name == container && !c.IsSidecar() {
-			a := f.Containers[c.Name].Newest
-			return i < reached(pod, &f) || initCompleted(&a, f.Round)
+			a := &f.Container(c.Name).Newest
+			return i < reached(pod, &f) || initCompleted(a, f.Round)
 		}
 	}
 	return false
@@ -116,8 +116,8 @@ func WorkFinishedAt(pod *spec.Pod, f *Facts) Instant {
 func initFailedAt(pod *spec.Pod, f *Facts) Instant {
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]
-		a := f.Containers[c.Name].Newest
-		if a.Round == f.Round && a.terminated() && initFailed(a.Exit) && !shouldRestartInit(pod, c, &a) && !f.superseded(&a) {
+		a := &f.Container(c.Name).Newest
+		if a.Round == f.Round && a.terminated() && initFailed(a.Exit) && !shouldRestartInit(pod, c, a) && !f.superseded(a) {
 			return a.Exited
 		}
 	}
@@ -154,8 +154,8 @@ func appsFinishedAt(pod *spec.Pod, f *Facts) Instant {
 	last := f.Accepted
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
-		a := f.Containers[c.Name].Newest
-		if !f.countsAsTerminated(&a) || f.shouldRestart(pod, c, &a) {
+		a := &f.Container(c.Name).Newest
+		if !f.countsAsTerminated(a) || f.shouldRestart(pod, c, a) {
 			return Instant{}
 		}
 		last = later(last, a.Exited)
@@ -168,7 +168,7 @@ func appsFinishedAt(pod *spec.Pod, f *Facts) Instant {
 func NextInitContainer(pod *spec.Pod, f Facts) string {
 	for i := reached(pod, &f); i < len(pod.InitContainers); i++ {
 		c := &pod.InitContainers[i]
-		if a := f.Containers[c.Name].Newest; !initPassed(c, &a, f.Round) {
+		if a := &f.Container(c.Name).Newest; !initPassed(c, a, f.Round) {
 			return c.Name
 		}
 	}
@@ -180,13 +180,13 @@ func NextInitContainer(pod *spec.Pod, f Facts) string {
 // all.
 func reached(pod *spec.Pod, f *Facts) int {
 	for i := range pod.Containers {
-		if f.Containers[pod.Containers[i].Name].Newest.Round == f.Round {
+		if f.Container(pod.Containers[i].Name).Newest.Round == f.Round {
 			return len(pod.InitContainers)
 		}
 	}
 	newest := 0
 	for i := range pod.InitContainers {
-		if f.Containers[pod.InitContainers[i].Name].Newest.Round == f.Round {
+		if f.Container(pod.InitContainers[i].Name).Newest.Round == f.Round {
 			newest = i
 		}
 	}
@@ -205,11 +205,11 @@ func (f *Facts) countsAsTerminated(a *Attempt) bool { return a.terminated() && !
 // restartAllTrigger returns the run whose exit triggers a restart of all containers, the earliest if there are several; the zero
 // Ref if there is none. The exit of a sidecar after the pod's work was finished triggers nothing (contract 7.4).
 func restartAllTrigger(pod *spec.Pod, f *Facts) Ref {
-	var by Attempt
+	by := &Attempt{}
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
-			a := f.Containers[list[i].Name].Newest
-			if f.triggersRestartAll(pod, &list[i], &a) && (!by.terminated() || a.Exited.Before(by.Exited)) {
+			a := &f.Container(list[i].Name).Newest
+			if f.triggersRestartAll(pod, &list[i], a) && (!by.terminated() || a.Exited.Before(by.Exited)) {
 				by = a
 			}
 		}
@@ -235,7 +235,7 @@ func (f *Facts) triggersRestartAll(pod *spec.Pod, c *spec.Container, a *Attempt)
 // Retry returns the number of the retry that the exit of the newest run of a container leads to, from 1, in a pod that is retried because
 // of its backoffLimit. It is 0 if a rule of the file restarts all containers, and if the run has not failed: it was lost, or was stopped.
 func Retry(pod *spec.Pod, f Facts, container string) int {
-	a := f.Containers[container].Newest
+	a := &f.Container(container).Newest
 	if c := pod.Container(container); c == nil || !pod.RetriedFor(c) || !a.countsAsFailed() {
 		return 0
 	}

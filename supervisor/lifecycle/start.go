@@ -42,9 +42,9 @@ func (p *plan) initContainers() bool {
 	turn := NextInitContainer(p.pod, *p.facts)
 	for i := range p.pod.InitContainers {
 		c := &p.pod.InitContainers[i]
-		h := p.facts.Containers[c.Name]
+		h := p.facts.Container(c.Name)
 		if c.IsSidecar() || c.Name == turn {
-			p.ensureRunning(c, &h)
+			p.ensureRunning(c, h)
 		}
 		if c.Name == turn {
 			return false
@@ -69,17 +69,17 @@ func (p *plan) appContainers() {
 	blocked := false
 	for i := range p.pod.Containers {
 		c := &p.pod.Containers[i]
-		h := p.facts.Containers[c.Name]
+		h := p.facts.Container(c.Name)
 		a := &h.Newest
 		first := p.facts.firstInRound(a)
 		switch {
 		case a.live():
-			p.watchDevices(c, &h)
-			p.checkRunning(c, &h)
+			p.watchDevices(c, h)
+			p.checkRunning(c, h)
 		case p.facts.countsAsTerminated(a) && !p.facts.shouldRestart(p.pod, c, a):
 		default:
-			p.watchDevices(c, &h)
-			p.startNext(c, &h, !first || !blocked)
+			p.watchDevices(c, h)
+			p.startNext(c, h, !first || !blocked)
 		}
 		blocked = blocked || p.facts.startInProgress(c) || (first && p.planned(c.Name))
 	}
@@ -93,7 +93,7 @@ func (f *Facts) firstInRound(a *Attempt) bool {
 // startInProgress reports whether the first start of an app container in this round is in progress, including its image pull and
 // its postStart hook.
 func (f *Facts) startInProgress(c *spec.Container) bool {
-	h := f.Containers[c.Name]
+	h := f.Container(c.Name)
 	a := &h.Newest
 	return a.postStartPending(c) && h.Previous.Round != a.Round || f.firstInRound(a) && (a.live() || h.Pull.inFlight())
 }
@@ -186,7 +186,7 @@ func (p *plan) find(name string, h *Container, attempt int) {
 func (p *plan) probes() {
 	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
 		for i := range list {
-			h := p.facts.Containers[list[i].Name]
+			h := p.facts.Container(list[i].Name)
 			if c := p.facts.definition(&list[i], &h.Newest); h.Newest.up(c) {
 				p.probesOf(c, &h.Newest)
 			}
@@ -235,8 +235,8 @@ func (e EphemeralAdded) apply(f *Facts) {
 func (p *plan) ephemeralContainers() {
 	for i := range p.facts.Ephemeral {
 		c := &p.facts.Ephemeral[i]
-		if h := p.facts.Containers[c.Name]; h.Newest.live() || !h.Newest.ran() {
-			p.ensureRunning(c, &h)
+		if h := p.facts.Container(c.Name); h.Newest.live() || !h.Newest.ran() {
+			p.ensureRunning(c, h)
 		}
 	}
 }

@@ -202,7 +202,7 @@ func TestImageAfterReboot(t *testing.T) {
 	first := lifecycle.PullImage{Container: "app", For: 1, Level: 1}
 	f := fold(history{up(), pulledImage(first, firstImage), startImage(1, 0, 0, firstImage), started("app", 1)})
 	f = f.Apply(lifecycle.Booted{Saved: at(10), At: at(10).Add(time.Minute)})
-	if got := f.Containers["app"].Image; got != firstImage {
+	if got := f.Container("app").Image; got != firstImage {
 		t.Errorf("image after a reboot: %+v, want %+v", got, firstImage)
 	}
 }
@@ -354,7 +354,7 @@ func TestEphemeralPullFails(t *testing.T) {
 		if _, known := facts.Containers["app"]; !known {
 			t.Errorf("%s: the app container is gone", name)
 		}
-		if pull := facts.Containers["d"].Pull; name == "added again" && pull != (lifecycle.Pull{}) {
+		if pull := facts.Container("d").Pull; name == "added again" && pull != (lifecycle.Pull{}) {
 			t.Errorf("%s: its pull is %+v", name, pull)
 		}
 	}

@@ -167,7 +167,7 @@ func failures(pod *spec.Pod, f *Facts) (n int) {
 
 // countedFailures is the number of runs of a container that have failed. Those of sidecars do not count.
 func countedFailures(pod *spec.Pod, f *Facts, c *spec.Container) int {
-	switch h := f.Containers[c.Name]; {
+	switch h := f.Container(c.Name); {
 	case !isInit(pod, c):
 		return h.Failures
 	case c.IsSidecar():
@@ -235,7 +235,7 @@ func (p *plan) terminate(why Reason) {
 func (p *plan) stopAll(why Reason) int {
 	busy := 0
 	for i := range p.pod.Containers {
-		h := p.facts.Containers[p.pod.Containers[i].Name]
+		h := p.facts.Container(p.pod.Containers[i].Name)
 		if h.Newest.live() {
 			busy++
 			p.stop(&p.pod.Containers[i], &h.Newest, why, true)
@@ -247,7 +247,7 @@ func (p *plan) stopAll(why Reason) int {
 	}
 	for i := len(p.pod.InitContainers) - 1; i >= 0; i-- {
 		c := &p.pod.InitContainers[i]
-		h := p.facts.Containers[c.Name]
+		h := p.facts.Container(c.Name)
 		if !h.Newest.live() {
 			continue
 		}
@@ -374,7 +374,7 @@ func (p *plan) cancelPulls() int {
 
 // cancelPull cancels the pull of a container's image if it is in progress, and reports whether it is.
 func (p *plan) cancelPull(container string) bool {
-	pull := p.facts.Containers[container].Pull
+	pull := &p.facts.Container(container).Pull
 	if pull.inFlight() && pull.Cancelled.IsZero() {
 		p.do(CancelPull{Container: container, For: pull.For})
 	}
@@ -387,7 +387,7 @@ func (p *plan) stopEphemeralContainers(why Reason) int {
 	busy := 0
 	for i := range p.facts.Ephemeral {
 		c := &p.facts.Ephemeral[i]
-		if h := p.facts.Containers[c.Name]; h.Newest.live() {
+		if h := p.facts.Container(c.Name); h.Newest.live() {
 			busy++
 			p.stop(c, &h.Newest, why, true)
 		}
@@ -405,7 +405,7 @@ func (p *plan) removable(r *Removal) bool {
 func (p *plan) cleanUp() {
 	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
 		for i := range list {
-			h := p.facts.Containers[list[i].Name]
+			h := p.facts.Container(list[i].Name)
 			p.cancelHooks(&h.Newest)
 			if p.facts.Stop.Delete {
 				continue
@@ -422,7 +422,7 @@ func (p *plan) retiring() int {
 	busy := 0
 	for i := range p.facts.Outgoing {
 		o := &p.facts.Outgoing[i]
-		if h := p.facts.Containers[o.Container.Name]; o.Removed && (h.Newest.live() || h.Pull.inFlight()) {
+		if h := p.facts.Container(o.Container.Name); o.Removed && (h.Newest.live() || h.Pull.inFlight()) {
 			busy++
 		}
 	}
@@ -437,7 +437,7 @@ func (p *plan) retire() {
 		if !o.Removed {
 			continue
 		}
-		h := p.facts.Containers[o.Container.Name]
+		h := p.facts.Container(o.Container.Name)
 		p.cancelHooks(&h.Newest)
 		if p.cancelPull(o.Container.Name) {
 			continue
@@ -445,7 +445,7 @@ func (p *plan) retire() {
 		if h.Newest.live() {
 			p.stop(&o.Container, &h.Newest, ReasonContainerRemoved, true)
 		} else if !p.facts.Stop.Delete { // a deleted pod is removed as a whole
-			p.forget(o.Container.Name, &h)
+			p.forget(o.Container.Name, h)
 		}
 	}
 }
@@ -468,7 +468,7 @@ func (p *plan) forget(name string, h *Container) {
 type ForgetContainer struct{ Container string }
 
 func (a ForgetContainer) issued(f *Facts, _ Instant) {
-	h := f.Containers[a.Container]
+	h := f.Container(a.Container)
 	f.Forgotten = max(f.Forgotten, h.Newest.N(), h.Pull.For)
 	delete(f.Containers, a.Container)
 	f.dropOutgoing(a.Container)

@@ -102,7 +102,7 @@ func (f *Facts) current() bool {
 func (f *Facts) readySince(pod *spec.Pod) Instant {
 	since := later(f.Trial.Since, f.Trial.Failed)
 	for c := range containersOf(pod) {
-		a := f.Containers[c.Name].Newest
+		a := &f.Container(c.Name).Newest
 		for _, at := range []Instant{a.Started, a.PostStart.Done, a.Probes.Startup.At, a.Probes.Readiness.At} {
 			since = later(since, at)
 		}
@@ -116,7 +116,7 @@ func (f *Facts) readySince(pod *spec.Pod) Instant {
 // failedRun describes the first run that has failed since the request of the trial; empty: there is none.
 func failedRun(pod *spec.Pod, f *Facts) string {
 	for c := range containersOf(pod) {
-		h := f.Containers[c.Name]
+		h := f.Container(c.Name)
 		for _, a := range []*Attempt{&h.Previous, &h.Newest} {
 			if text := a.failure(f.Trial.Since); text != "" {
 				return fmt.Sprintf("container %q %s", c.Name, text)

@@ -38,7 +38,6 @@ func (a StartAgain) issued(f *Facts, at Instant) {
 			if !counts {
 				c.Failures, c.OOMKills, c.Exits = 0, 0, 0
 			}
-			f.Containers[name] = c
 		}
 	}
 }
@@ -143,12 +142,11 @@ func (e DefinitionChanged) apply(f *Facts) {
 // Stage records that the image of the next run of a container is present. The facts must not be shared yet.
 func (f *Facts) Stage(container string, image Image, at Instant) {
 	if f.Containers == nil {
-		f.Containers = map[string]Container{}
+		f.Containers = map[string]*Container{}
 	}
-	c := f.Containers[container]
-	c.Pull = Pull{For: f.nextAttempt(&c), Done: at}
+	c := f.own(container)
+	c.Pull = Pull{For: f.nextAttempt(c), Done: at}
 	c.Image = image
-	f.Containers[container] = c
 }
 
 // staged reports whether the image was present before a run needed it.
@@ -157,8 +155,8 @@ func (p *Pull) staged() bool { return p.Requested.IsZero() && p.Checked.IsZero()
 // goes keeps the definition of a container whose run is going to be stopped. A definition that is kept already is that of an older
 // run, which has not stopped yet.
 func (f *Facts) goes(pod *spec.Pod, c *spec.Container, removed bool) {
-	h, known := f.Containers[c.Name]
-	if !known || f.ephemeral(c.Name) {
+	h := f.Containers[c.Name]
+	if h == nil || f.ephemeral(c.Name) {
 		return
 	}
 	if o := f.earlier(c.Name, h.Newest.N()); o != nil {
@@ -178,22 +176,20 @@ func (f *Facts) goes(pod *spec.Pod, c *spec.Container, removed bool) {
 // one that was removed has no outcome that counts. The caller cancels a hook that runs.
 func (f *Facts) skipPostStart(from, to *spec.Container, at Instant) {
 	h := f.Containers[from.Name]
-	if hasPostStart(from) == hasPostStart(to) || !h.Newest.live() || !h.Newest.PostStart.Done.IsZero() {
+	if h == nil || hasPostStart(from) == hasPostStart(to) || !h.Newest.live() || !h.Newest.PostStart.Done.IsZero() {
 		return
 	}
 	h.Newest.PostStart = Hook{Requested: at, Done: at}
-	f.Containers[from.Name] = h
 }
 
 // probeAgain drops the result of a readiness probe that checks something else from now on: it says nothing about the new definition. A
 // change of intervals and thresholds keeps it.
 func (f *Facts) probeAgain(from, to *spec.Container, at Instant) {
 	h := f.Containers[from.Name]
-	if to.ReadinessProbe == nil || checksSame(from, to) || !h.Newest.live() {
+	if h == nil || to.ReadinessProbe == nil || checksSame(from, to) || !h.Newest.live() {
 		return
 	}
 	h.Newest.Probes.Readiness = ProbeStatus{At: at}
-	f.Containers[from.Name] = h
 }
 
 // checksSame reports whether the readiness probes of two definitions check the same.
@@ -215,8 +211,8 @@ func (e ContainerRestartRequested) apply(f *Facts) { f.replace(e.Container, Reas
 
 // replace requests to replace the newest run of a container.
 func (f *Facts) replace(name string, why Reason) {
-	c, known := f.Containers[name]
-	if !known || f.ephemeral(name) {
+	c := f.Containers[name]
+	if c == nil || f.ephemeral(name) {
 		return
 	}
 	if c.Replaced.Attempt < c.Newest.N() {
@@ -226,7 +222,6 @@ func (f *Facts) replace(name string, why Reason) {
 	if why != ReasonDeviceRemoved {
 		c.Exits = 0
 	}
-	f.Containers[name] = c
 }
 
 // mustStop returns why the newest run of a container must stop although its pod continues; empty if it need not.
@@ -270,8 +265,8 @@ func (p *plan) restartAll() bool {
 // earliestRound returns when the next restart of all containers may happen. There is no back-off (contract 4.2), only a minimum
 // interval, which bounds the rate for a pod whose containers exit at once. A pod that is retried has the back-off of a Job.
 func (p *plan) earliestRound(by Ref) Instant {
-	a := p.facts.Containers[by.Container].Newest
-	due := retryDue(p.pod, p.facts, &a)
+	a := &p.facts.Container(by.Container).Newest
+	due := retryDue(p.pod, p.facts, a)
 	if p.facts.Restarted != p.facts.Round {
 		return due
 	}

@@ -11,7 +11,7 @@ import (
 // withOutgoing returns facts with a container that has run once, and its earlier definition.
 func withOutgoing(removed bool) Facts {
 	return Facts{
-		Containers: map[string]Container{"c": {Newest: Attempt{Ref: Ref{Container: "c", Round: 1, Attempt: 1}}}},
+		Containers: map[string]*Container{"c": {Newest: Attempt{Ref: Ref{Container: "c", Round: 1, Attempt: 1}}}},
 		Outgoing:   []Outgoing{{Container: spec.Container{Name: "c", Image: "old"}, Attempt: 1, Removed: removed}},
 	}
 }
@@ -30,9 +30,7 @@ func TestNextRunEndsOutgoing(t *testing.T) {
 // TestRetireAfterChanged: a removed container stops also if the definition of another one has only changed.
 func TestRetireAfterChanged(t *testing.T) {
 	f := withOutgoing(true)
-	c := f.Containers["c"]
-	c.Newest.Started = Instant{Boot: "b", Mono: 1}
-	f.Containers["c"] = c
+	f.Containers["c"].Newest.Started = Instant{Boot: "b", Mono: 1}
 	p := plan{pod: &spec.Pod{}, facts: &f}
 	p.retire()
 	alone := len(p.decision.Actions)
@@ -66,7 +64,7 @@ func TestEscalatedOfTheSameStep(t *testing.T) {
 
 // TestUnknownContainerHasNoOutgoing: a container without facts has no definition to keep, also if it is removed.
 func TestUnknownContainerHasNoOutgoing(t *testing.T) {
-	f := Facts{Containers: map[string]Container{}}
+	f := Facts{Containers: map[string]*Container{}}
 	f.goes(&spec.Pod{}, &spec.Container{Name: "c"}, true)
 	if len(f.Outgoing) > 0 {
 		t.Errorf("kept definitions: %+v", f.Outgoing)
@@ -136,7 +134,7 @@ func TestOlderDefinitionIsKept(t *testing.T) {
 // TestNewerRunReplacesOutgoing: the definition of a newer run replaces that of a run before it, which has stopped.
 func TestNewerRunReplacesOutgoing(t *testing.T) {
 	f := withOutgoing(false)
-	f.Containers["c"] = Container{Newest: Attempt{Ref: Ref{Container: "c", Round: 1, Attempt: 2}}}
+	f.Containers["c"] = &Container{Newest: Attempt{Ref: Ref{Container: "c", Round: 1, Attempt: 2}}}
 	c := spec.Container{Name: "c", Image: "newer"}
 	f.goes(&spec.Pod{TerminationGracePeriodSeconds: 7}, &c, false)
 	if want := []Outgoing{{Container: c, Attempt: 2, Grace: 7 * time.Second}}; !reflect.DeepEqual(f.Outgoing, want) {
@@ -147,7 +145,7 @@ func TestNewerRunReplacesOutgoing(t *testing.T) {
 // TestStoppedRunHasNoOutgoing: the definition of a run that has stopped is not kept when the container is changed.
 func TestStoppedRunHasNoOutgoing(t *testing.T) {
 	exited := Attempt{Ref: Ref{Container: "c", Round: 1, Attempt: 2}, Exited: Instant{Boot: "b", Mono: 1}}
-	f := Facts{Containers: map[string]Container{"c": {Newest: exited}}}
+	f := Facts{Containers: map[string]*Container{"c": {Newest: exited}}}
 	f.goes(&spec.Pod{}, &spec.Container{Name: "c"}, false)
 	if len(f.Outgoing) > 0 {
 		t.Errorf("kept definitions: %+v", f.Outgoing)
@@ -177,7 +175,7 @@ func TestStartAgain(t *testing.T) {
 	now := Instant{Boot: "b", Mono: 9}
 	f := Facts{
 		Round: 2, Restart: Restart{Requested: now, By: "a test"}, Sandbox: Sandbox{N: 1, Failures: 3}, Wait: Wait{N: 4, Since: now},
-		Containers: map[string]Container{"c": {Backoff: Backoff{Level: 2}, Failures: 1, OOMKills: 1}}, Trial: Trial{Since: now, Due: now},
+		Containers: map[string]*Container{"c": {Backoff: Backoff{Level: 2}, Failures: 1, OOMKills: 1}}, Trial: Trial{Since: now, Due: now},
 	}
 	StartAgain{Round: 3}.issued(&f, now)
 	if f.Round != 3 || f.Again != 3 || f.AgainAt != now || f.Restart.pending() {
@@ -186,8 +184,8 @@ func TestStartAgain(t *testing.T) {
 	if c := f.Containers["c"]; c.Failures != 0 || c.OOMKills != 0 {
 		t.Errorf("%d failures and %d OOM kills are left", c.Failures, c.OOMKills)
 	}
-	if f.Sandbox.Failures != 0 || f.Wait.N != 4 || !f.Wait.Since.IsZero() || f.Containers["c"].Backoff != (Backoff{}) {
-		t.Errorf("delays are left: sandbox %+v, wait %+v, container %+v", f.Sandbox, f.Wait, f.Containers["c"].Backoff)
+	if f.Sandbox.Failures != 0 || f.Wait.N != 4 || !f.Wait.Since.IsZero() || f.Container("c").Backoff != (Backoff{}) {
+		t.Errorf("delays are left: sandbox %+v, wait %+v, container %+v", f.Sandbox, f.Wait, f.Container("c").Backoff)
 	}
 	if !f.Trial.Due.IsZero() {
 		t.Errorf("the time of the trial counts already: %+v", f.Trial)
@@ -197,12 +195,12 @@ func TestStartAgain(t *testing.T) {
 // TestRestartedIsNotRemoved: a container with a changed definition is stopped with its earlier definition, and starts again. One that the
 // pod does not have any more is removed.
 func TestRestartedIsNotRemoved(t *testing.T) {
-	running := func(name string) Container {
-		return Container{Newest: Attempt{Ref: Ref{Container: name, Round: 1, Attempt: 1}, Started: Instant{Boot: "b", Mono: 1}}}
+	running := func(name string) *Container {
+		return &Container{Newest: Attempt{Ref: Ref{Container: name, Round: 1, Attempt: 1}, Started: Instant{Boot: "b", Mono: 1}}}
 	}
 	stopped := running("stopped")
 	stopped.Newest.Exited = Instant{Boot: "b", Mono: 1}
-	f := Facts{Round: 1, Escalation: Escalation{Step: StepRestart}, Containers: map[string]Container{
+	f := Facts{Round: 1, Escalation: Escalation{Step: StepRestart}, Containers: map[string]*Container{
 		"changed": running("changed"), "gone": running("gone"), "same": running("same"), "stopped": stopped,
 	}}
 	same := spec.Container{Name: "same", Image: "one"}

@@ -84,13 +84,13 @@ func (v *view) records(h *Container, r role) (newest, before *Attempt) {
 // terminates before the first app container has run makes it false, even if that container is about to start (contract 2.2).
 func (v *view) initialized() bool {
 	for i := range v.pod.Containers {
-		if h := v.facts.Containers[v.pod.Containers[i].Name]; h.Newest.ran() || h.Previous.ran() {
+		if h := v.facts.Container(v.pod.Containers[i].Name); h.Newest.ran() || h.Previous.ran() {
 			return true
 		}
 	}
 	for i := range v.pod.InitContainers {
 		c := &v.pod.InitContainers[i]
-		if a := v.facts.Containers[c.Name].Newest; !initPassed(c, &a, v.facts.Round) {
+		if a := &v.facts.Container(c.Name).Newest; !initPassed(c, a, v.facts.Round) {
 			return false
 		}
 	}
@@ -132,8 +132,8 @@ func (v *view) phase(s *Status) Phase {
 // outcome yet.
 func (v *view) running() bool {
 	for i := range v.pod.Containers {
-		h := v.facts.Containers[v.pod.Containers[i].Name]
-		if a, _ := v.records(&h, roleApp); a.Round == v.facts.Round && a.ran() {
+		h := v.facts.Container(v.pod.Containers[i].Name)
+		if a, _ := v.records(h, roleApp); a.Round == v.facts.Round && a.ran() {
 			return true
 		}
 	}
@@ -160,8 +160,8 @@ func Completed(conditions []Condition) bool {
 }
 
 func (v *view) container(c *spec.Container, r role) ContainerStatus {
-	h := v.facts.Containers[c.Name]
-	newest, before := v.records(&h, r)
+	h := v.facts.Container(c.Name)
+	newest, before := v.records(h, r)
 	s := ContainerStatus{
 		Name: c.Name, Image: c.Image, RestartCount: newest.Restarts, ImageID: newest.ImageID,
 		ContainerID: containerID(newest.ID),
@@ -176,7 +176,7 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	if r != roleEphemeral {
 		s.AllocatedResources, s.Resources = ran.Resources.Requests, &ran.Resources
 	}
-	waiting := v.waiting(c, &h, newest, r)
+	waiting := v.waiting(c, h, newest, r)
 	skipped := r == roleInit && v.skipped(c, newest)
 	switch {
 	case skipped:
@@ -215,7 +215,7 @@ const skippedMessage = "The container was added after the pod was initialized an
 // skipped reports whether an init container without a run was added after its turn. As in the kubelet, the status of such a container
 // is that it has completed.
 func (v *view) skipped(c *spec.Container, newest *Attempt) bool {
-	if newest.ran() || v.facts.Containers[c.Name].Newest.Round == v.facts.Round {
+	if newest.ran() || v.facts.Container(c.Name).Newest.Round == v.facts.Round {
 		return false
 	}
 	for i := range reached(v.pod, v.facts) {
@@ -234,7 +234,7 @@ func (v *view) missing(c *spec.Container, r role) bool {
 		return r != roleEphemeral && c == &inits[0]
 	}
 	if len(inits) > 0 && !inits[len(inits)-1].IsSidecar() { // a sidecar at the end of the list may have terminated since
-		last := v.facts.Containers[inits[len(inits)-1].Name].Newest
+		last := &v.facts.Container(inits[len(inits)-1].Name).Newest
 		return last.terminated() && !initFailed(last.Exit) || v.reachedApps()
 	}
 	return v.reachedApps()
@@ -243,7 +243,7 @@ func (v *view) missing(c *spec.Container, r role) bool {
 // reachedApps reports whether all init containers have passed in this round, or an app container has been due in any round.
 func (v *view) reachedApps() bool {
 	for i := range v.pod.Containers {
-		if pull := v.facts.Containers[v.pod.Containers[i].Name].Pull; pull.For > 0 && !pull.staged() || !pull.Cancelled.IsZero() {
+		if pull := &v.facts.Container(v.pod.Containers[i].Name).Pull; pull.For > 0 && !pull.staged() || !pull.Cancelled.IsZero() {
 			return true
 		}
 	}
@@ -377,15 +377,15 @@ func RunsAgain(pod *spec.Pod, f Facts, container string) bool {
 	if Terminating(pod, f) {
 		return false
 	}
-	v, a := view{pod: pod, facts: &f}, f.Containers[container].Newest
+	v, a := view{pod: pod, facts: &f}, &f.Container(container).Newest
 	for i := range pod.InitContainers {
 		if c := &pod.InitContainers[i]; c.Name == container {
-			return v.runsAgain(c, &a, roleOf(c))
+			return v.runsAgain(c, a, roleOf(c))
 		}
 	}
 	for i := range pod.Containers {
 		if c := &pod.Containers[i]; c.Name == container {
-			return v.runsAgain(c, &a, roleApp)
+			return v.runsAgain(c, a, roleApp)
 		}
 	}
 	return false
@@ -407,12 +407,12 @@ func (v *view) runsAgain(c *spec.Container, a *Attempt, r role) bool {
 // RestartDelay returns the back-off between the exit of a container and its next run. It is 0 if there is no next run, no delay,
 // or the delay has passed.
 func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Duration {
-	h := f.Containers[container]
+	h := f.Container(container)
 	c := pod.Container(container)
 	if c == nil || !h.Newest.terminated() || !RunsAgain(pod, f, container) || failedTooOften(pod, &f) {
 		return 0
 	}
-	due, _ := restartDue(pod, &f, c, &h)
+	due, _ := restartDue(pod, &f, c, h)
 	if !now.Before(due) {
 		return 0
 	}
@@ -421,8 +421,7 @@ func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Du
 
 // PullDelay returns the delay before the container's image is pulled again, counted from the newest failure.
 func PullDelay(f Facts, container string) time.Duration {
-	pull := f.Containers[container].Pull
-	return pullDelay(&pull)
+	return pullDelay(&f.Container(container).Pull)
 }
 
 // NextTry returns the time until the next attempt at what a container is waiting for: its sandbox, its image, its creation or
@@ -431,7 +430,7 @@ func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Dur
 	if Terminating(pod, f) {
 		return 0, false
 	}
-	h := f.Containers[container]
+	h := f.Container(container)
 	due := Instant{}
 	switch s, pull := &f.Sandbox, &h.Pull; {
 	case s.Failures > 0 && !s.ready() && !s.inFlight():
@@ -522,8 +521,8 @@ func (v *view) unready(over bool) iter.Seq[string] {
 
 // isReady reports whether a sidecar or an app container is ready, as its status has it.
 func (v *view) isReady(c *spec.Container, r role) bool {
-	h := v.facts.Containers[c.Name]
-	newest, _ := v.records(&h, r)
+	h := v.facts.Container(c.Name)
+	newest, _ := v.records(h, r)
 	return newest.ready(v.facts.definition(c, newest))
 }
 
@@ -637,8 +636,8 @@ func (v *view) escalationCondition() Condition {
 
 // over reports whether an app container has terminated and does not run again. No step changes that.
 func (v *view) over(c *spec.Container) bool {
-	a := v.facts.Containers[c.Name].Newest
-	return a.terminated() && !v.runsAgain(c, &a, roleApp)
+	a := &v.facts.Container(c.Name).Newest
+	return a.terminated() && !v.runsAgain(c, a, roleApp)
 }
 
 // ready reports whether the condition Ready is True. With over, containers that do not run again count as ready.

@@ -181,7 +181,7 @@ func TestFactsStayBounded(t *testing.T) {
 	if err := w.Run(10_000 * 5 * time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if n := w.Facts.Containers["app"].Newest.Attempt; n != 10_001 {
+	if n := w.Facts.Container("app").Newest.Attempt; n != 10_001 {
 		t.Fatalf("%d attempts, want 10001", n)
 	}
 	if late := len(text(w.Facts)); late > early+100 {
@@ -212,7 +212,7 @@ func TestRedefinedFactsStayBounded(t *testing.T) {
 	if err := w.Run(2000 * time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if sizes[999] > sizes[9]+100 || len(w.Facts.Containers) != 2 || w.Records("two") > 0 || w.Facts.Containers["app"].Newest.Attempt != 1 {
+	if sizes[999] > sizes[9]+100 || len(w.Facts.Containers) != 2 || w.Records("two") > 0 || w.Facts.Container("app").Newest.Attempt != 1 {
 		t.Errorf("facts have %d bytes after 10 changes and %d bytes after 1000: %s", sizes[9], sizes[999], text(w.Facts))
 	}
 }

@@ -102,7 +102,7 @@ func (f *fakePods) runs(s *supervisor.Snapshot, staged supervisor.Staged) {
 	if s.Facts.Accepted.IsZero() {
 		s.Facts.Accepted = now
 	}
-	s.Facts.Containers = map[string]lifecycle.Container{s.Pod.Containers[0].Name: {Newest: a, Image: used}}
+	s.Facts.Containers = map[string]*lifecycle.Container{s.Pod.Containers[0].Name: {Newest: a, Image: used}}
 }
 
 // later changes what became of a pod after a time, unless it has another definition or outcome by then. f.mu must be held.

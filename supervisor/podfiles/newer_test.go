@@ -29,7 +29,7 @@ func TestNewerImages(t *testing.T) {
 		t.Helper()
 		b.until("image "+id, func() bool {
 			p := b.Pods()
-			return len(p) == 1 && p[0].Facts.Containers["app"].Image.ID == id
+			return len(p) == 1 && p[0].Facts.Container("app").Image.ID == id
 		})
 	}
 	apply("", false)

@@ -24,7 +24,7 @@ func (w *World) SetDevice(path string, exists bool) {
 	}
 	for _, p := range w.pods {
 		for c := range p.Spec.EveryContainer() {
-			if watch := p.devices[p.Facts.Containers[c.Name].Newest.Ref]; watch != nil {
+			if watch := p.devices[p.Facts.Container(c.Name).Newest.Ref]; watch != nil {
 				p.reportDevices(watch)
 			}
 		}

@@ -11,8 +11,8 @@ import (
 
 // engine is the actual state of the engine.
 type engine struct {
-	sandboxes map[int]bool // the sandboxes that exist
-	processes map[lifecycle.Ref]*process
+	sandboxes map[int]bool           // the sandboxes that exist
+	processes map[string][]*process  // by container
 	requested map[lifecycle.Ref]*Run // the scripted run of every run that was requested
 }
 
@@ -25,6 +25,16 @@ type process struct {
 	exited  bool
 	ended   time.Duration // when it has exited
 	watched int           // the supervisor that waits for its exit
+}
+
+// process returns the process of a run; nil: there is none.
+func (e *engine) process(ref lifecycle.Ref) *process {
+	for _, proc := range e.processes[ref.Container] {
+		if proc.ref == ref {
+			return proc
+		}
+	}
+	return nil
 }
 
 // prepare reads the script for an action. It returns the duration of the action, and a function that carries it out after that.
@@ -61,7 +71,7 @@ func (p *Pod) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Event
 			p.engine.requested[a.Ref] = r
 		}
 		takes := r.Takes
-		if p.engine.processes[a.Ref] != nil {
+		if p.engine.process(a.Ref) != nil {
 			takes = 0 // it exists already
 		}
 		return takes, func() lifecycle.Event { return p.startContainer(a, r) }
@@ -89,15 +99,16 @@ func (p *Pod) carryOut(a lifecycle.Action) lifecycle.Event {
 	case lifecycle.KillContainer:
 		return p.signal(a, a.Ref, true)
 	case lifecycle.RemoveContainer:
-		if proc := p.engine.processes[a.Ref]; proc != nil && !proc.exited {
+		if proc := p.engine.process(a.Ref); proc != nil && !proc.exited {
 			p.world.violation("%v is removed while running", a.Ref)
 		}
-		for ref, proc := range p.engine.processes {
-			if ref.Container == a.Container && ref.Attempt <= a.Attempt && proc.exited {
-				delete(p.engine.processes, ref)
-				delete(p.engine.requested, ref)
+		p.engine.processes[a.Container] = slices.DeleteFunc(p.engine.processes[a.Container], func(proc *process) bool {
+			removed := proc.exited && proc.ref.Attempt <= a.Attempt
+			if removed {
+				delete(p.engine.requested, proc.ref)
 			}
-		}
+			return removed
+		})
 		return lifecycle.ContainerRemoved{Ref: a.Ref, At: p.world.Now()}
 	case lifecycle.RemoveSandbox:
 		for _, proc := range p.alive() {
@@ -149,7 +160,7 @@ func (p *Pod) startContainer(a lifecycle.StartContainer, r *Run) lifecycle.Event
 		Image: "docker.io/library/" + a.Container + ":1", ImageID: a.ImageID, At: p.world.Now(),
 	}
 	switch {
-	case p.engine.processes[a.Ref] != nil:
+	case p.engine.process(a.Ref) != nil:
 		return started
 	case r.Failure != nil:
 		return p.failed(a, *r.Failure)
@@ -165,13 +176,13 @@ func (p *Pod) startContainer(a lifecycle.StartContainer, r *Run) lifecycle.Event
 	case !p.engine.sandboxes[a.Sandbox]:
 		return p.failed(a, lifecycle.Failure{Reason: lifecycle.ReasonRunContainerError, Message: "no sandbox"})
 	}
-	for _, proc := range p.engine.processes {
-		if proc.ref.Container == a.Container && !proc.exited {
+	for _, proc := range p.engine.processes[a.Container] {
+		if !proc.exited {
 			p.world.violation("%v is started while %v is running", a.Ref, proc.ref)
 		}
 	}
 	proc := &process{Run: *r, ref: a.Ref, sandbox: a.Sandbox, started: p.world.now}
-	p.engine.processes[a.Ref] = proc
+	p.engine.processes[a.Container] = append(p.engine.processes[a.Container], proc)
 	if !r.Forever {
 		p.at(p.world.now+r.Lasts, func() { p.exit(proc, r.Exit) })
 	}
@@ -180,7 +191,7 @@ func (p *Pod) startContainer(a lifecycle.StartContainer, r *Run) lifecycle.Event
 
 // signal sends a signal to a process, which follows its script.
 func (p *Pod) signal(a lifecycle.Action, ref lifecycle.Ref, kill bool) lifecycle.Event {
-	proc := p.engine.processes[ref]
+	proc := p.engine.process(ref)
 	switch {
 	case proc == nil || proc.exited:
 		return p.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "no such process"})
@@ -203,7 +214,7 @@ func (p *Pod) signal(a lifecycle.Action, ref lifecycle.Ref, kill bool) lifecycle
 
 // exit terminates a process and reports its exit to the supervisor that waits for it.
 func (p *Pod) exit(proc *process, e lifecycle.Exit) {
-	if proc.exited || p.engine.processes[proc.ref] != proc {
+	if proc.exited || p.engine.process(proc.ref) != proc {
 		return
 	}
 	proc.exited, proc.Exit, proc.ended = true, e, p.world.now
@@ -215,7 +226,7 @@ func (p *Pod) exit(proc *process, e lifecycle.Exit) {
 
 // watch waits for the exit of a run. If it has exited, watch reports the exit; otherwise [World.exit] will.
 func (p *Pod) watch(ref lifecycle.Ref) {
-	switch proc := p.engine.processes[ref]; {
+	switch proc := p.engine.process(ref); {
 	case proc == nil:
 		p.deliver(lifecycle.ContainerExited{Ref: ref, Exit: lifecycle.Exit{
 			Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "not found",
@@ -230,9 +241,11 @@ func (p *Pod) watch(ref lifecycle.Ref) {
 // alive returns the running processes, in an order that does not depend on chance.
 func (p *Pod) alive() []*process {
 	var list []*process
-	for _, proc := range p.engine.processes {
-		if !proc.exited {
-			list = append(list, proc)
+	for _, processes := range p.engine.processes {
+		for _, proc := range processes {
+			if !proc.exited {
+				list = append(list, proc)
+			}
 		}
 	}
 	slices.SortFunc(list, func(a, b *process) int {

@@ -62,8 +62,10 @@ func (w *World) Crash(off time.Duration) {
 func (w *World) Cut(off time.Duration, unclean bool) {
 	saved := map[*Pod]lifecycle.Instant{}
 	for _, p := range w.pods {
-		for _, proc := range p.engine.processes {
-			proc.exited, proc.Exit = true, lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown}
+		for _, processes := range p.engine.processes {
+			for _, proc := range processes {
+				proc.exited, proc.Exit = true, lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown}
+			}
 		}
 		clear(p.engine.sandboxes)
 		saved[p] = p.savedAt

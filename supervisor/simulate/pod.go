@@ -3,6 +3,7 @@ package simulate
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -56,9 +57,10 @@ type Pod struct {
 
 	earlier *spec.Pod // the definition to which an update rolls back; nil: none
 
-	probed func(lifecycle.ProbeRef)       // called when a probe is answered; nil: nothing
-	own    bool                           // nothing else has the map of containers in Facts
-	before map[string]lifecycle.Container // of the facts before an event; valid is only what the event is about
+	probed func(lifecycle.ProbeRef)        // called when a probe is answered; nil: nothing
+	own    bool                            // nothing else has the containers in Facts
+	before map[string]*lifecycle.Container // the containers in Facts, except for the one that an event changes: that is past
+	past   lifecycle.Container
 
 	saved      lifecycle.Facts
 	savedPod   *spec.Pod
@@ -74,10 +76,10 @@ func newPod(w *World, pod *spec.Pod, script Script) *Pod {
 	p := &Pod{
 		Spec: pod, Script: script, world: w,
 		engine: engine{
-			sandboxes: map[int]bool{}, processes: map[lifecycle.Ref]*process{}, requested: map[lifecycle.Ref]*Run{},
+			sandboxes: map[int]bool{}, processes: map[string][]*process{}, requested: map[lifecycle.Ref]*Run{},
 		},
 		images: map[string]bool{}, pulls: map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
-		before: map[string]lifecycle.Container{}, workers: map[lifecycle.ProbeRef]*worker{}, watched: map[lifecycle.WaitRef]bool{},
+		before: map[string]*lifecycle.Container{}, workers: map[lifecycle.ProbeRef]*worker{}, watched: map[lifecycle.WaitRef]bool{},
 		devices: map[lifecycle.Ref]*deviceWatch{},
 	}
 	p.Facts = lifecycle.Facts{UID: "uid", Accepted: w.Now()}
@@ -188,18 +190,23 @@ func (p *Pod) fold(e lifecycle.Event) {
 	if is {
 		p.events.At(&p.Facts, now).Action(issued.Action)
 	}
-	switch name := containerOf(e); {
+	name := containerOf(e)
+	switch {
 	case name == "" || !p.own || p.Observe != nil:
 		p.Facts, p.own = p.Facts.Apply(e), true
+		p.before = maps.Clone(p.Facts.Containers)
 	case is: // most of the time goes into copies of the facts otherwise
 		p.Facts.Fold(e)
 	default:
-		p.before[name] = before.Containers[name]
-		before.Containers = p.before
+		p.past = *before.Container(name)
+		p.before[name], before.Containers = &p.past, p.before
 		p.Facts.Fold(e)
 	}
 	if !is {
 		p.events.At(&p.Facts, now).Folded(&before, e)
+	}
+	if name != "" {
+		p.before[name] = p.Facts.Containers[name]
 	}
 	p.folded = true
 	switch e := e.(type) {
@@ -390,7 +397,7 @@ func (p *Pod) reload() {
 	p.Spec = p.savedPod
 	data, err := json.Marshal(p.saved)
 	if err == nil {
-		p.Facts = lifecycle.Facts{}
+		p.Facts, p.own = lifecycle.Facts{}, false
 		err = json.Unmarshal(data, &p.Facts)
 	}
 	if err != nil {

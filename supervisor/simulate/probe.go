@@ -46,7 +46,7 @@ func (p *Pod) schedule(ref lifecycle.ProbeRef, k *worker) {
 		if p.probed != nil {
 			p.probed(ref)
 		}
-		if proc := p.engine.processes[ref.Ref]; p.world.Batches && proc != nil && proc.exited && proc.ended == p.world.now {
+		if proc := p.engine.process(ref.Ref); p.world.Batches && proc != nil && proc.exited && proc.ended == p.world.now {
 			return // the supervisor gets the exit at this instant, and stops the probe
 		}
 		result, latency := p.answer(ref, k.timeout)
@@ -73,7 +73,7 @@ func (p *Pod) step(ref lifecycle.ProbeRef, k *worker, result lifecycle.ProbeResu
 
 // answer returns the scripted result, and how long it takes; success after the end of the script.
 func (p *Pod) answer(ref lifecycle.ProbeRef, timeout time.Duration) (lifecycle.ProbeResult, time.Duration) {
-	proc := p.engine.processes[ref.Ref]
+	proc := p.engine.process(ref.Ref)
 	if proc == nil || proc.exited || p.world.unavailable {
 		return lifecycle.ProbeResult{Outcome: lifecycle.ProbeError, Message: "container not running"}, 0
 	}
@@ -123,7 +123,7 @@ type hook struct {
 // runHook runs a hook as scripted, within its limit.
 func (p *Pod) runHook(a lifecycle.Action, h hook, limit time.Duration) (time.Duration, func() lifecycle.Event) {
 	s := Start{}
-	if proc := p.engine.processes[h.ref]; proc != nil {
+	if proc := p.engine.process(h.ref); proc != nil {
 		s = proc.PostStart
 		if h.kind == lifecycle.PreStop {
 			s = proc.PreStop
@@ -134,7 +134,7 @@ func (p *Pod) runHook(a lifecycle.Action, h hook, limit time.Duration) (time.Dur
 		takes = limit
 	}
 	return takes, func() lifecycle.Event {
-		switch proc := p.engine.processes[h.ref]; {
+		switch proc := p.engine.process(h.ref); {
 		case proc == nil || proc.exited:
 			return p.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "no such process"})
 		case late:

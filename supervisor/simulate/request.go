@@ -146,11 +146,5 @@ func (p *Pod) KeepTrial() {
 
 // Records returns the number of records of a container, running or exited.
 func (p *Pod) Records(container string) int {
-	n := 0
-	for ref := range p.engine.processes {
-		if ref.Container == container {
-			n++
-		}
-	}
-	return n
+	return len(p.engine.processes[container])
 }

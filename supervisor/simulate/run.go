@@ -401,7 +401,7 @@ func (r *runner) record(ev *event.Event) {
 	if ev.Kind == api.EventContainerStarted {
 		p := r.world.Find(ev.Pod)
 		if result := r.results[ev.Pod]; p != nil {
-			if e.Restart = p.Facts.Containers[ev.Container].Newest.Restarts; e.Restart > 0 {
+			if e.Restart = p.Facts.Container(ev.Container).Newest.Restarts; e.Restart > 0 {
 				result.Restarts[ev.Container] = append(result.Restarts[ev.Container], r.world.now)
 			}
 		}

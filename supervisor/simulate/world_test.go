@@ -54,10 +54,8 @@ func TestViolation(t *testing.T) {
 	w := simulate.New()
 	p := w.Add(mustParse(t, "name = \"p\"\n[[containers]]\nname = \"app\"\nimage = \"i:1\"\n"), simulate.Script{})
 	w.At(time.Minute, func() { // the record of a running container is lost
-		f := p.Facts
-		c := f.Containers["app"]
-		c.Newest.Exited, c.Newest.Exit = w.Now(), lifecycle.Exit{Code: 1, Reason: lifecycle.ReasonError}
-		p.Facts.Containers = map[string]lifecycle.Container{"app": c}
+		a := &p.Facts.Container("app").Newest
+		a.Exited, a.Exit = w.Now(), lifecycle.Exit{Code: 1, Reason: lifecycle.ReasonError}
 	})
 	if err := w.Run(time.Hour); err == nil {
 		t.Error("two runs of a container at the same time are no violation")

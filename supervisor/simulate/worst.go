@@ -140,7 +140,7 @@ func (w *worst) stopped(r Run) time.Duration {
 		if started < 0 && w.statusOf(p).State.Running != nil {
 			started = p.world.now
 		}
-		a := p.Facts.Containers[w.container.Name].Newest
+		a := &p.Facts.Container(w.container.Name).Newest
 		if a.StopReason == lifecycle.ReasonLivenessProbe || a.StopReason == lifecycle.ReasonStartupProbe {
 			at = p.world.now - started
 		}
@@ -207,7 +207,7 @@ func (w *worst) crash() (outage time.Duration, first, each int) {
 	outage = Never
 	attempt := 0
 	w.run(&Run{Exit: lifecycle.Exit{Code: 1}}, 3*time.Hour, func(*World, *Pod) {}, func(p *Pod) bool {
-		c, now := p.Facts.Containers[w.container.Name], p.world.now
+		c, now := p.Facts.Container(w.container.Name), p.world.now
 		if c.Newest.Started.IsZero() || c.Newest.Attempt == attempt {
 			return false
 		}

@@ -56,6 +56,11 @@ func check(name string, p *Pod) error {
 	if p.Pod == nil || spec.FileName(p.Pod.Name) != name || p.Facts.UID == "" || p.SavedAt.IsZero() {
 		return fmt.Errorf("not the state of pod %q", name)
 	}
+	for container, c := range p.Facts.Containers {
+		if c == nil {
+			return fmt.Errorf("facts.containers[%q]: Required value", container)
+		}
+	}
 	return nil
 }
 

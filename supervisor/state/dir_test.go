@@ -39,6 +39,7 @@ func TestDir(t *testing.T) {
 	}
 	write("cut.json", `{"version":1,"po`)
 	write("other.json", `{"version":1,"savedAt":{"boot":"b"},"pod":{"name":"web"},"facts":{"uid":"u"}}`)
+	write("null.json", `{"version":1,"savedAt":{"boot":"b"},"pod":{"name":"null"},"facts":{"uid":"u","containers":{"c":null}}}`)
 	write("later.json", `{"version":2,"pods":[],"facts":{"uid":"later-uid"}}`)
 	write("later.txt", "not ours")
 	pods, unusable, err := store.Load()
@@ -51,7 +52,7 @@ func TestDir(t *testing.T) {
 	if diff := cmp.Diff(want, pods[0], cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("state file (-saved +loaded):\n%s", diff)
 	}
-	if len(unusable) != 3 {
+	if len(unusable) != 4 {
 		t.Fatalf("unusable: %v", unusable)
 	}
 	for _, u := range unusable {

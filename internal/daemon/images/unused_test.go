@@ -24,7 +24,7 @@ func TestWholes(t *testing.T) {
 	store.claims = append(store.claims, image.Claim{By: image.Directory, Who: "/usr/share/podstead/images/a.tar", Image: protected})
 	p.pods = append(p.pods, supervisor.Snapshot{
 		Pod:   pod("run", "other:1"),
-		Facts: lifecycle.Facts{Containers: map[string]lifecycle.Container{"c": {Image: lifecycle.Image{ID: id(running)}}}},
+		Facts: lifecycle.Facts{Containers: map[string]*lifecycle.Container{"c": {Image: lifecycle.Image{ID: id(running)}}}},
 	})
 	p.files = []*spec.Pod{pod("refused", "docker.io/library/none:1")}
 	facts, err := i.Facts(t.Context())
