@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -21,11 +22,12 @@ const redacted = "[hidden]"
 // secretSnapshot returns each config map and secret as it was when it was first read, so that the start of a container sees one state of
 // them. It remembers the values of the secrets, and those of files in volumes, which may be secrets. It is not safe for concurrent use.
 type secretSnapshot struct {
-	source  volume.Values
-	files   readFile
-	kept    map[string]map[string][]byte
-	texts   map[[2]string][]byte // files by volume and path
-	secrets []string
+	source    volume.Values
+	files     readFile
+	kept      map[string]map[string][]byte
+	ofFiles   map[spec.FileKeyRef]string // values
+	fileBytes int                        // of all values of files
+	secrets   []string
 }
 
 // readFile reads a file in a volume of a pod, see [volume.Set.ReadFile].
@@ -33,7 +35,7 @@ type readFile func(volume, path string) ([]byte, error)
 
 // newSecretSnapshot returns a snapshot that reads from source and files.
 func newSecretSnapshot(source volume.Values, files readFile) *secretSnapshot {
-	return &secretSnapshot{source: source, files: files, kept: map[string]map[string][]byte{}, texts: map[[2]string][]byte{}}
+	return &secretSnapshot{source: source, files: files, kept: map[string]map[string][]byte{}, ofFiles: map[spec.FileKeyRef]string{}}
 }
 
 // filesOf returns what reads files in volumes of a pod.
@@ -59,18 +61,22 @@ func (s *secretSnapshot) Secret(pod *spec.Pod, name string) (map[string][]byte, 
 	})
 }
 
-// FileValue implements [oci.Values].
+// FileValue implements [oci.Values]. Only values are kept: there may be many files of 1 MiB.
 func (s *secretSnapshot) FileValue(ref *spec.FileKeyRef) (string, error) {
-	name := [2]string{ref.VolumeName, ref.Path}
-	text, known := s.texts[name]
-	if !known {
-		var err error
-		if text, err = s.files(ref.VolumeName, ref.Path); err != nil {
-			return "", err
-		}
-		s.texts[name] = text
+	if value, known := s.ofFiles[*ref]; known {
+		return value, nil
+	}
+	text, err := s.files(ref.VolumeName, ref.Path)
+	if err != nil {
+		return "", err
 	}
 	value, err := oci.ValueInFile(text, ref.Key)
+	if s.fileBytes += len(value); s.fileBytes > spec.MaxProcessBytes {
+		return "", fmt.Errorf("values of files have more than %d bytes in total", spec.MaxProcessBytes)
+	}
+	if err == nil {
+		s.ofFiles[*ref] = value
+	}
 	if value != "" {
 		s.secrets = append(s.secrets, value)
 	}

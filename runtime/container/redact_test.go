@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -82,11 +83,15 @@ func fileVariable(path string) spec.EnvVar {
 	return spec.EnvVar{Name: "F", ValueFrom: &spec.EnvVarSource{FileKeyRef: &spec.FileKeyRef{VolumeName: "v", Path: path, Key: "KEY"}}}
 }
 
-// TestMaskedFiles checks that a file is read once for the start of a container, and that its values count as secrets.
+// TestMaskedFiles checks that a value of a file is read once for the start of a container, that it counts as a secret, and that all of them
+// together are bounded.
 func TestMaskedFiles(t *testing.T) {
 	reads := 0
 	values := newSecretSnapshot(configsource.Source{}, func(volume, path string) ([]byte, error) {
 		reads++
+		if path != "app.env" {
+			return []byte("KEY='" + strings.Repeat(strings.Repeat("x", 1<<10)+"\n", 500) + "'"), nil
+		}
 		return []byte("KEY='hunter2'\nEMPTY=''\n"), nil
 	})
 	ref := *fileVariable("app.env").ValueFrom.FileKeyRef
@@ -102,7 +107,13 @@ func TestMaskedFiles(t *testing.T) {
 	if value, err := masked.FileValue(&ref); value != redacted || err != nil {
 		t.Errorf("masked: %q, %v", value, err)
 	}
-	if value, err := masked.FileValue(&empty); value != "" || err != nil || reads != 1 {
+	if value, err := masked.FileValue(&empty); value != "" || err != nil || reads != 2 {
 		t.Errorf("masked: an empty value is %q, %v, after %d reads", value, err, reads)
+	}
+	for i, large := range []bool{false, false, true} {
+		ref.Path = strconv.Itoa(i)
+		if _, err := values.FileValue(&ref); (err != nil) != large {
+			t.Errorf("file %d of 500 KiB: %v", i, err)
+		}
 	}
 }
