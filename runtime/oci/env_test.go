@@ -222,15 +222,21 @@ func TestResolve(t *testing.T) {
 			"",
 		},
 		{
-			"a missing file", nil, []spec.EnvVar{{Name: "X", ValueFrom: file("n", "KEY", false)}}, nil,
+			"a missing file", nil,
+			[]spec.EnvVar{{Name: "X", ValueFrom: file("n", "KEY", false)}},
+			nil,
 			`couldn't parse env file: file "n" of volume "v": open: file does not exist`,
 		},
 		{
-			"an empty value of a file", nil, []spec.EnvVar{{Name: "X", ValueFrom: file("f", "EMPTY", false)}}, nil,
+			"an empty value of a file", nil,
+			[]spec.EnvVar{{Name: "X", ValueFrom: file("f", "EMPTY", false)}},
+			nil,
 			`environment variable key "EMPTY" not found in file "f" of volume "v"`,
 		},
 		{
-			"an invalid line before a missing key of a file", nil, []spec.EnvVar{{Name: "X", ValueFrom: file("f", "N", true)}}, nil,
+			"an invalid line before a missing key of a file", nil,
+			[]spec.EnvVar{{Name: "X", ValueFrom: file("f", "N", true)}},
+			nil,
 			`couldn't parse env file: file "f" of volume "v": invalid environment variable format at line 3: missing '='`,
 		},
 		{
