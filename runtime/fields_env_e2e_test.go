@@ -167,3 +167,63 @@ func TestFieldsMissing(t *testing.T) {
 		}
 	}
 }
+
+const envOfFilesFile = `
+volumes = [{ name = "disk", emptyDir = {} }, { name = "memory", emptyDir = { medium = "Memory" } }]
+
+[[initContainers]]
+name = "writer"
+image = "localhost/podstead/busybox:1"
+volumeMounts = [{ name = "disk", mountPath = "/disk" }, { name = "memory", mountPath = "/memory" }]
+command = ["sh", "-c", '''
+	umask 077; mkdir /disk/conf
+	printf "# written by a container\\nADDRESS='db:5432'\\nTEXT='two\\nlines $%s'\\nEMPTY=''\\n" HOME > /disk/conf/app.env
+	ln -s /conf/app.env /disk/link
+	echo "KEY='in memory'" > /memory/app.env
+	ln -s /etc/passwd /disk/out; mkfifo /disk/fifo; echo "KEY=plain" > /disk/plain
+	dd if=/dev/zero of=/disk/large bs=1M seek=100000 count=0''']
+
+[[containers]]
+name = "c"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "env | grep -vE '^(PATH|PWD|SHLVL|HOME|HOSTNAME)=' | sort; echo $(F_ADDRESS); ls /disk 2>&1 || true"]
+env.F_ADDRESS.fileKeyRef = { volumeName = "disk", path = "conf/app.env", key = "ADDRESS" }
+env.F_LINK.fileKeyRef = { volumeName = "disk", path = "link", key = "TEXT", optional = false }
+env.F_MEMORY.fileKeyRef = { volumeName = "memory", path = "app.env", key = "KEY" }
+env.F_NO_KEY.fileKeyRef = { volumeName = "disk", path = "link", key = "NONE", optional = true }
+env.F_NO_FILE.fileKeyRef = { volumeName = "disk", path = "none", key = "NONE", optional = true }
+env.F_EMPTY.fileKeyRef = { volumeName = "disk", path = "link", key = "EMPTY", optional = true }
+`
+
+// TestFieldsFileKey tests variables from files that an init container has written. The container that has them mounts no volume.
+//
+// fields: containers[].env[].valueFrom.fileKeyRef.{volumeName,path,key,optional}
+func TestFieldsFileKey(t *testing.T) {
+	m := newTestHost(t)
+	p := newPod(m, m.parse(envOfFilesFile))
+	const ref = "env.A.fileKeyRef = { volumeName = "
+	check := func(line, message string) {
+		t.Helper()
+		file := m.parse(strings.SplitAfter(envOfFilesFile, "}]\n")[0] +
+			"[[containers]]\nname = \"fails\"\nimage = \"localhost/podstead/busybox:1\"\ncommand = [\"true\"]\n" + line)
+		p.Containers = append(p.Containers[:1], file.Containers...)
+		_, err := p.begin("fails")
+		wantFailure(t, line, err, lifecycle.ReasonCreateConfigError, message)
+	}
+	check(ref+`"disk", path = "conf/app.env", key = "ADDRESS" }`, "couldn't parse env file: file \"conf/app.env\" of volume \"disk\": open")
+	p.run("writer")
+	wantLines(t, p.run("c"), "F_ADDRESS=db:5432", "F_LINK=two", "F_MEMORY=in memory", "lines $HOME", "db:5432",
+		"ls: /disk: No such file or directory")
+	for _, test := range []struct{ line, message string }{
+		{`"disk", path = "link", key = "NONE" }`, `environment variable key "NONE" not found in file "link" of volume "disk"`},
+		{`"disk", path = "link", key = "EMPTY" }`, `environment variable key "EMPTY" not found in file "link" of volume "disk"`},
+		{`"disk", path = "none", key = "A" }`, `file "none" of volume "disk": open: no such file or directory`},
+		{`"disk", path = "out", key = "root" }`, `file "out" of volume "disk": open: no such file or directory`},
+		{`"disk", path = "fifo", key = "A", optional = true }`, `file "fifo" of volume "disk": not a regular file`},
+		{`"disk", path = "conf", key = "A", optional = true }`, `file "conf" of volume "disk": not a regular file`},
+		{`"disk", path = "large", key = "A", optional = true }`, `file "large" of volume "disk": larger than 1048576 bytes`},
+		{`"disk", path = "plain", key = "KEY" }`, "at line 1: value must be enclosed in single quotes"},
+	} {
+		check(ref+test.line, test.message)
+	}
+}

@@ -23,15 +23,16 @@ const secretsFile = `
 secrets = [{ name = "inline", data = { password = "Oz7-inline-value", pin = "q%7" } }]
 volumes = [
 	{ name = "v", secret = { secretName = "files" } },
-	{ name = "d", emptyDir = {} },
+	{ name = "d", emptyDir = { medium = "Memory" } },
 ]
 
 [[containers]]
 name = "runs"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", 'test "$1" = "$A-x" && cat /v/key > /dev/null && echo started && while :; do sleep 1; done', "sh", "$(A)-x"]
+command = ["sh", "-c", 'test "$1" = "$A-x" && test -n "$FILE" && cat /v/key > /dev/null && echo started && while :; do sleep 1; done', "sh", "$(A)-x"]
 env.A.secretKeyRef = { name = "inline", key = "password" }
 env.PIN.secretKeyRef = { name = "inline", key = "pin" }
+env.FILE.fileKeyRef = { volumeName = "d", path = "app.env", key = "TOKEN" }
 envFrom = [{ prefix = "F_", secretRef = { name = "files" } }]
 volumeMounts = [{ name = "v", mountPath = "/v" }]
 
@@ -41,6 +42,12 @@ image = "localhost/podstead/busybox:1"
 command = ["$(A)/$(F_key)"]
 env.A.secretKeyRef = { name = "inline", key = "password" }
 envFrom = [{ prefix = "F_", secretRef = { name = "files" } }]
+
+[[containers]]
+name = "missing-of-file"
+image = "localhost/podstead/busybox:1"
+command = ["/$(FILE)"]
+env.FILE.fileKeyRef = { volumeName = "d", path = "app.env", key = "TOKEN" }
 
 [[containers]]
 name = "short"
@@ -61,6 +68,12 @@ name = "links"
 image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", 'ln -s "/dev/$A" /d/link']
 env.A.secretKeyRef = { name = "inline", key = "password" }
+volumeMounts = [{ name = "d", mountPath = "/d" }]
+
+[[containers]]
+name = "writes"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo TOKEN=\\'Oz7-value$NONE-of-volume\\' > /d/app.env"]
 volumeMounts = [{ name = "d", mountPath = "/d" }]
 
 [[containers]]
@@ -93,7 +106,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	log := &buffer{}
 	m.opts.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	m.start()
-	secrets := []string{"Oz7-inline-value", "Oz7-file-value", "q%7"}
+	secrets := []string{"Oz7-inline-value", "Oz7-file-value", "q%7", "Oz7-value-of-volume"}
 	m.write("etc/secrets/files/key", secrets[1], 0o600)
 	p := newPod(m, m.parse(secretsFile))
 	linked, err := p.begin("links")
@@ -101,12 +114,18 @@ func TestSecretsAreHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.wait(linked)
+	written, err := p.begin("writes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wait(written)
 	text := &bytes.Buffer{}
 	for _, c := range []struct {
 		name   string
 		reason lifecycle.Reason
 	}{
 		{"missing", lifecycle.ReasonStartError},
+		{"missing-of-file", lifecycle.ReasonStartError},
 		{"short", lifecycle.ReasonStartError},
 		{"wrong-path", lifecycle.ReasonCreateConfigError},
 		{"nested", lifecycle.ReasonCreateConfigError},

@@ -60,11 +60,6 @@ var omitted = map[reflect.Type]map[string]refusal{
 	reflect.TypeFor[Container](): {
 		"volumeDevices": {"volumes are directories, not block devices", "mount the file system on the host, and set volumeMounts"},
 	},
-	reflect.TypeFor[EnvVarSource](): {
-		"fileKeyRef": {
-			"variables are not read from files of volumes", "set configMapKeyRef or secretKeyRef, or read the file in the command",
-		},
-	},
 	reflect.TypeFor[LifecycleHandler](): {
 		"tcpSocket": {"a hook that only connects does nothing, and fails in Kubernetes", "set exec, httpGet or sleep"},
 	},

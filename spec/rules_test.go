@@ -33,6 +33,12 @@ func podSecurity(lines string) string {
 }
 func envVariable(source string) string { return appHead + "env.X." + source }
 
+// fileVariable is a pod with a variable from a file, and two volumes.
+func fileVariable(ref string) string {
+	return envVariable("fileKeyRef = { "+ref+" }") +
+		"\n[[volumes]]\nname = \"v\"\nemptyDir = {}\n\n[[volumes]]\nname = \"host\"\nhostPath.path = \"/srv\"\n"
+}
+
 func manyPaths(n int) string {
 	list := make([]string, n)
 	for i := range list {
@@ -250,7 +256,17 @@ func TestEnvironmentRules(t *testing.T) {
 		{appWith(`env.A = true`), "containers[0].env.A", "must be a string, found boolean"},
 		{appWith(`env = 1`), "containers[0].env", "must be an array of tables"},
 		{envVariable(`fieldReff = {}`), "containers[0].env.X.fieldReff", "unknown field"},
-		{envVariable(`fileKeyRef = {}`), "containers[0].env.X.fileKeyRef", "variables are not read"},
+		{fileVariable(`path = "a", key = "K"`), "containers[0].env.X.fileKeyRef.volumeName", "Required value"},
+		{fileVariable(`volumeName = "v", key = "K"`), "containers[0].env.X.fileKeyRef.path", "Required value"},
+		{fileVariable(`volumeName = "v", path = "a"`), "containers[0].env.X.fileKeyRef.key", "Required value"},
+		{fileVariable(`volumeName = "v", path = "a/../b", key = "K"`), "containers[0].env.X.fileKeyRef.path", "must not contain '..'"},
+		{fileVariable(`volumeName = "v", path = "a", key = "K=L"`), "containers[0].env.X.fileKeyRef.key", "printable ASCII"},
+		{fileVariable(`volumeName = "V", path = "a", key = "K"`), "containers[0].env.X.fileKeyRef.volumeName", "RFC 1123 label"},
+		{fileVariable(`volumeName = "w", path = "a", key = "K"`), "containers[0].env.X.fileKeyRef.volumeName", `Not found: volume "w"`},
+		{
+			fileVariable(`volumeName = "host", path = "a", key = "K"`), "containers[0].env.X.fileKeyRef.volumeName",
+			"referenced volume must be of type emptyDir",
+		},
 		{appWith(`env.X = {}`), "containers[0].env.X", "must specify one of"},
 		{envVariable(`fieldRef.fieldPath = "metadata.nam"`), "containers[0].env.X.fieldRef.fieldPath", "Unsupported value"},
 		{envVariable(`fieldRef.fieldPath = "metadata.labels"`), "containers[0].env.X.fieldRef.fieldPath", "Unsupported value"},

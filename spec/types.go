@@ -301,6 +301,8 @@ type EnvVarSource struct {
 	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
 	// Key of a secret.
 	SecretKeyRef *KeyRef `json:"secretKeyRef,omitempty"`
+	// Key in a file that another container has written.
+	FileKeyRef *FileKeyRef `json:"fileKeyRef,omitempty"`
 }
 
 // FieldRef selects a field of the pod.
@@ -330,6 +332,20 @@ type KeyRef struct {
 	// Key in the object. Required.
 	Key string `json:"key"`
 	// Start the container without the variable if the object or the key does not exist. Default: false.
+	Optional bool `json:"optional,omitempty"`
+}
+
+// FileKeyRef selects a key of a file, which is read at each start of the container.
+type FileKeyRef struct {
+	// Name of the volume, which must be an `emptyDir`. The container need not mount it. Required.
+	VolumeName string `json:"volumeName"`
+	// Path of the file in the volume, without `..`. A line of the file is `KEY='value'`, empty, or a comment that begins with `#`. A value
+	// can have several lines, but no single quote, and nothing in it is expanded. The file may have up to 1 MiB, and a line less than
+	// 64 KiB. Required.
+	Path string `json:"path"`
+	// Key in the file. An empty value counts as a missing key. Required.
+	Key string `json:"key"`
+	// Start the container without the variable if the file or the key does not exist. Default: false.
 	Optional bool `json:"optional,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"path"
 	"slices"
@@ -170,7 +171,7 @@ func (v *validator) environment(c *Container) {
 }
 
 func (v *validator) valueFrom(s *EnvVarSource) {
-	v.exactlyOne(s, "fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef")
+	v.exactlyOne(s, "fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef")
 	if s.FieldRef != nil {
 		v.fieldRef(s.FieldRef, envFields)
 	}
@@ -182,6 +183,27 @@ func (v *validator) valueFrom(s *EnvVarSource) {
 	}
 	if s.SecretKeyRef != nil {
 		v.keyRef(s.SecretKeyRef, v.secrets)
+	}
+	if s.FileKeyRef != nil {
+		v.fileKeyRef(s.FileKeyRef)
+	}
+}
+
+// fileKeyRef checks a key of a file as the API server does (validateFileKeySelector, validateFileKeyRefVolumes). A path that begins with
+// a slash is one in the volume.
+func (v *validator) fileKeyRef(ref *FileKeyRef) {
+	v.requiredName(ref, "volumeName", &ref.VolumeName, dnsLabel)
+	v.required(ref, "path", ref.Path == "")
+	if slices.Contains(strings.Split(ref.Path, "/"), "..") {
+		v.invalid(&ref.Path, ref.Path, noBackstep)
+	}
+	v.requiredName(ref, "key", &ref.Key, validation.IsRelaxedEnvVarName)
+	switch vol, known := v.sources[ref.VolumeName]; {
+	case ref.VolumeName == "":
+	case !known:
+		v.notFound(&ref.VolumeName, "volume", ref.VolumeName, slices.Sorted(maps.Keys(v.sources)))
+	case vol.EmptyDir == nil:
+		v.invalid(&ref.VolumeName, ref.VolumeName, "referenced volume must be of type emptyDir")
 	}
 }
 

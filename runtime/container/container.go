@@ -25,6 +25,7 @@ import (
 	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/sandbox"
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -40,9 +41,9 @@ type Config struct {
 	Host         oci.Host
 	PidsLimit    int64 // processes and threads of each pod; 0: no limit
 	BootID       string
-	ConfigDir    string     // contains seccomp profiles
-	CDIDirs      []string   // contain specifications of the Container Device Interface
-	Values       oci.Values // config maps and secrets
+	ConfigDir    string        // contains seccomp profiles
+	CDIDirs      []string      // contain specifications of the Container Device Interface
+	Values       volume.Values // config maps and secrets
 	Exits        *exit.Recorder
 	Etc          *sandbox.EtcFiles
 	Volumes      *sandbox.Volumes
@@ -117,7 +118,7 @@ func (s *Service) Start(
 	}
 	if err != nil {
 		err = startError(ctx, c, pod.Container(a.Container), err)
-		err = engine.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, s.redact(pod, a.Container, err))
+		err = engine.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, s.redact(ctx, uid, pod, a.Container, err))
 		return none, s.undo(ctx, c, withRun(engine.WithArchitectures(err, run.Architecture), run))
 	}
 	return lifecycle.ContainerStarted{Ref: run.Ref, ID: run.ID, Image: run.Image, ImageID: run.ImageID, Architecture: run.Architecture}, nil
@@ -134,12 +135,14 @@ func withRun(err error, run lifecycle.Run) error {
 }
 
 // redact removes the values of secrets from an error of a container.
-func (s *Service) redact(pod *spec.Pod, name string, err error) error {
+func (s *Service) redact(ctx context.Context, uid string, pod *spec.Pod, name string, err error) error {
 	c, findErr := Find(pod, name)
 	if findErr != nil {
 		return err
 	}
-	return redactError(s.config.Values, pod, c, err)
+	ctx, cancel := engine.Detached(ctx, engine.UndoTimeout) // the start may have timed out
+	defer cancel()
+	return redactError(s.config.Values, s.filesOf(ctx, uid, pod), pod, c, err)
 }
 
 // adopt returns the container of a run if it exists and has, or had, a task: created, running or exited. A container without a task was not

@@ -35,6 +35,10 @@ func TestReadable(t *testing.T) {
 			"missing secret", &spec.Pod{InitContainers: []spec.Container{{Name: "i", Env: []spec.EnvVar{variable}}}},
 			`container "i": secret "db" not found`,
 		},
+		{
+			"file of another container",
+			&spec.Pod{Containers: []spec.Container{{Name: "c", Env: []spec.EnvVar{fileVariable("app.env")}}}}, "",
+		},
 		{"missing profile", &spec.Pod{Containers: []spec.Container{{Name: "c", SecurityContext: profile}}}, "none.json"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,13 +1,16 @@
 package container
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -17,16 +20,29 @@ import (
 const redacted = "[hidden]"
 
 // secretSnapshot returns each config map and secret as it was when it was first read, so that the start of a container sees one state of
-// them. It remembers the values of the secrets. It is not safe for concurrent use.
+// them. It remembers the values of the secrets, and those of files in volumes, which may be secrets. It is not safe for concurrent use.
 type secretSnapshot struct {
-	source  oci.Values
-	kept    map[string]map[string][]byte
-	secrets []string
+	source    volume.Values
+	files     readFile
+	kept      map[string]map[string][]byte
+	ofFiles   map[spec.FileKeyRef]string // values
+	fileBytes int                        // of all values of files
+	secrets   []string
 }
 
-// newSecretSnapshot returns a snapshot that reads from source.
-func newSecretSnapshot(source oci.Values) *secretSnapshot {
-	return &secretSnapshot{source: source, kept: map[string]map[string][]byte{}}
+// readFile reads a file in a volume of a pod, see [volume.Set.ReadFile].
+type readFile func(volume, path string) ([]byte, error)
+
+// newSecretSnapshot returns a snapshot that reads from source and files.
+func newSecretSnapshot(source volume.Values, files readFile) *secretSnapshot {
+	return &secretSnapshot{source: source, files: files, kept: map[string]map[string][]byte{}, ofFiles: map[spec.FileKeyRef]string{}}
+}
+
+// filesOf returns what reads files in volumes of a pod.
+func (s *Service) filesOf(ctx context.Context, uid string, pod *spec.Pod) readFile {
+	return func(volume, path string) ([]byte, error) {
+		return s.config.Volumes.ReadFile(ctx, uid, pod, volume, path)
+	}
 }
 
 // ConfigMap implements [oci.Values].
@@ -43,6 +59,28 @@ func (s *secretSnapshot) Secret(pod *spec.Pod, name string) (map[string][]byte, 
 		}
 		return values, err
 	})
+}
+
+// FileValue implements [oci.Values]. Only values are kept: there may be many files of 1 MiB.
+func (s *secretSnapshot) FileValue(ref *spec.FileKeyRef) (string, error) {
+	if value, known := s.ofFiles[*ref]; known {
+		return value, nil
+	}
+	text, err := s.files(ref.VolumeName, ref.Path)
+	if err != nil {
+		return "", err
+	}
+	value, err := oci.ValueInFile(text, ref.Key)
+	if s.fileBytes += len(value); s.fileBytes > spec.MaxProcessBytes {
+		return "", fmt.Errorf("values of files have more than %d bytes in total", spec.MaxProcessBytes)
+	}
+	if err == nil {
+		s.ofFiles[*ref] = value
+	}
+	if value != "" {
+		s.secrets = append(s.secrets, value)
+	}
+	return value, err
 }
 
 func (s *secretSnapshot) get(key string, read func() (map[string][]byte, error)) (map[string][]byte, error) {
@@ -72,6 +110,14 @@ func (m masked) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
 		hidden[key] = []byte(redacted)
 	}
 	return hidden, err
+}
+
+func (m masked) FileValue(ref *spec.FileKeyRef) (string, error) {
+	value, err := m.secretSnapshot.FileValue(ref)
+	if value != "" {
+		value = redacted
+	}
+	return value, err
 }
 
 // minSubstring is the length of the shortest value that is replaced anywhere in an error. A shorter value would match by chance. It is
@@ -105,12 +151,15 @@ func (s *secretSnapshot) Redact(err error) error {
 
 // redactError removes the values of the secrets in a container's variables from an error. If a secret cannot be read now, the text of the
 // error is replaced. A nil error stays nil.
-func redactError(source oci.Values, pod *spec.Pod, c *spec.Container, err error) error {
-	values := newSecretSnapshot(source)
+func redactError(source volume.Values, files readFile, pod *spec.Pod, c *spec.Container, err error) error {
+	values := newSecretSnapshot(source, files)
 	unreadable := false
+	check := func(err error) {
+		unreadable = unreadable || err != nil && !errors.Is(err, fs.ErrNotExist) // what is missing cannot be in the error
+	}
 	read := func(name string) {
 		_, err := values.Secret(pod, name)
-		unreadable = unreadable || err != nil && !errors.Is(err, fs.ErrNotExist) // a missing secret cannot be in the error
+		check(err)
 	}
 	for i := range c.EnvFrom {
 		if ref := c.EnvFrom[i].SecretRef; ref != nil {
@@ -118,8 +167,13 @@ func redactError(source oci.Values, pod *spec.Pod, c *spec.Container, err error)
 		}
 	}
 	for i := range c.Env {
-		if from := c.Env[i].ValueFrom; from != nil && from.SecretKeyRef != nil {
+		switch from := c.Env[i].ValueFrom; {
+		case from == nil:
+		case from.SecretKeyRef != nil:
 			read(from.SecretKeyRef.Name)
+		case from.FileKeyRef != nil:
+			_, err := values.FileValue(from.FileKeyRef)
+			check(err)
 		}
 	}
 	if unreadable && err != nil {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,6 +28,8 @@ func TestRedact(t *testing.T) {
 				Name:    "all",
 				EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "missing"}}, {SecretRef: &spec.EnvReference{Name: "db"}}},
 			},
+			{Name: "file", Env: []spec.EnvVar{fileVariable("gone"), fileVariable("app.env")}},
+			{Name: "broken", Env: []spec.EnvVar{fileVariable("broken.env")}},
 			{Name: "unreadable", EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "open"}}}},
 			{Name: "none", Env: []spec.EnvVar{{Name: "A", Value: "hunter2"}}},
 		},
@@ -41,6 +44,13 @@ func TestRedact(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := configsource.Source{Dir: dir}
+	files := func(_, path string) ([]byte, error) {
+		text, known := map[string]string{"app.env": "OTHER='else'\nKEY='hunter2'\n", "broken.env": "KEY=hunter2"}[path]
+		if !known {
+			return nil, fs.ErrNotExist
+		}
+		return []byte(text), nil
+	}
 	for _, test := range []struct{ container, err, want string }{
 		{"env", `exec: "hunter2": not found`, `exec: "[hidden]": not found`},
 		{"env", `exec: "/bin/hunter2-and-more": not found`, `exec: "/bin/[hidden]": not found`},
@@ -48,18 +58,62 @@ func TestRedact(t *testing.T) {
 		{"all", `exec: "first\nsecond": not found`, `exec: "[hidden]": not found`},
 		{"all", `exec: "x7" of x77`, `exec: "[hidden]" of x77`},
 		{"all", `exec: "": not found`, `exec: "": not found`},
+		{"file", `exec: "hunter2" of else: not found`, `exec: "[hidden]" of else: not found`},
 		{"none", `exec: "hunter2": not found`, `exec: "hunter2": not found`},
 	} {
-		err := redactError(source, pod, pod.Container(test.container), &fs.PathError{Op: "exec", Path: test.err, Err: fs.ErrNotExist})
+		c := pod.Container(test.container)
+		err := redactError(source, files, pod, c, &fs.PathError{Op: "exec", Path: test.err, Err: fs.ErrNotExist})
 		if want := "exec " + test.want + ": file does not exist"; err.Error() != want || !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v, want %s", test.container, err, want)
 		}
 	}
-	err := redactError(source, pod, pod.Container("unreadable"), &fs.PathError{Op: "exec", Path: "hunter2", Err: fs.ErrNotExist})
-	if strings.Contains(err.Error(), "hunter2") || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error of a container whose secret is unreadable: %v", err)
+	for _, name := range []string{"unreadable", "broken"} {
+		err := redactError(source, files, pod, pod.Container(name), &fs.PathError{Op: "exec", Path: "hunter2", Err: fs.ErrNotExist})
+		if strings.Contains(err.Error(), "hunter2") || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("error of container %s, whose values cannot be read: %v", name, err)
+		}
 	}
-	if err := redactError(source, pod, pod.Container("unreadable"), nil); err != nil {
+	if err := redactError(source, files, pod, pod.Container("unreadable"), nil); err != nil {
 		t.Errorf("a nil error became %v", err)
+	}
+}
+
+// fileVariable is a variable from the key KEY of a file.
+func fileVariable(path string) spec.EnvVar {
+	return spec.EnvVar{Name: "F", ValueFrom: &spec.EnvVarSource{FileKeyRef: &spec.FileKeyRef{VolumeName: "v", Path: path, Key: "KEY"}}}
+}
+
+// TestMaskedFiles checks that a value of a file is read once for the start of a container, that it counts as a secret, and that all of them
+// together are bounded.
+func TestMaskedFiles(t *testing.T) {
+	reads := 0
+	values := newSecretSnapshot(configsource.Source{}, func(volume, path string) ([]byte, error) {
+		reads++
+		if path != "app.env" {
+			return []byte("KEY='" + strings.Repeat(strings.Repeat("x", 1<<10)+"\n", 500) + "'"), nil
+		}
+		return []byte("KEY='hunter2'\nEMPTY=''\n"), nil
+	})
+	ref := *fileVariable("app.env").ValueFrom.FileKeyRef
+	empty := ref
+	empty.Key = "EMPTY"
+	if value, err := values.FileValue(&empty); value != "" || err != nil || values.HasSecrets() {
+		t.Errorf("an empty value: %q, %v, has secrets: %v", value, err, values.HasSecrets())
+	}
+	if value, err := values.FileValue(&ref); value != "hunter2" || err != nil || !values.HasSecrets() {
+		t.Errorf("%q, %v, has secrets: %v", value, err, values.HasSecrets())
+	}
+	masked := values.Masked()
+	if value, err := masked.FileValue(&ref); value != redacted || err != nil {
+		t.Errorf("masked: %q, %v", value, err)
+	}
+	if value, err := masked.FileValue(&empty); value != "" || err != nil || reads != 2 {
+		t.Errorf("masked: an empty value is %q, %v, after %d reads", value, err, reads)
+	}
+	for i, large := range []bool{false, false, true} {
+		ref.Path = strconv.Itoa(i)
+		if _, err := values.FileValue(&ref); (err != nil) != large {
+			t.Errorf("file %d of 500 KiB: %v", i, err)
+		}
 	}
 }

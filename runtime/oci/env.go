@@ -30,10 +30,13 @@ func SearchPath(image []string) []string {
 	return directories[:min(len(directories), maxSearch)]
 }
 
-// Values returns config maps and secrets by name. The error for a missing one is an [fs.ErrNotExist].
+// Values returns values from outside of the definition of a pod. Errors must not contain values.
 type Values interface {
+	// ConfigMap and Secret return an object by key. The error for a missing one is an [fs.ErrNotExist].
 	ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error)
 	Secret(pod *spec.Pod, name string) (map[string][]byte, error)
+	// FileValue returns the value of a key in a file, or "" if there is no such key. The error for a missing file is an [fs.ErrNotExist].
+	FileValue(ref *spec.FileKeyRef) (string, error)
 }
 
 // Variables are the environment variables that a container's definition sets, and its arguments, which can refer to them.
@@ -134,6 +137,8 @@ func valueFrom(c *spec.Container, from *spec.EnvVarSource, d *Downward, values V
 		return value, true, err
 	case from.ConfigMapKeyRef != nil:
 		return valueOf(from.ConfigMapKeyRef, "ConfigMap", d.Pod, values.ConfigMap)
+	case from.FileKeyRef != nil:
+		return valueInFile(from.FileKeyRef, values)
 	default:
 		return valueOf(from.SecretKeyRef, "Secret", d.Pod, values.Secret)
 	}
@@ -154,6 +159,21 @@ func valueOf(
 		return "", false, fmt.Errorf("couldn't find key %v in %s default/%v", ref.Key, kind, ref.Name)
 	}
 	return string(value), found, nil
+}
+
+// valueInFile returns the value of a key in a file. As in the kubelet, an empty value counts as a missing key. By the description of the
+// field in the Pod API, optional is for missing files too. The kubelet fails for them (1.37, makeEnvironmentVariables).
+func valueInFile(ref *spec.FileKeyRef, values Values) (value string, found bool, err error) {
+	value, err = values.FileValue(ref)
+	switch {
+	case ref.Optional && errors.Is(err, fs.ErrNotExist):
+		return "", false, nil
+	case err != nil:
+		return "", false, fmt.Errorf("couldn't parse env file: file %q of volume %q: %w", ref.Path, ref.VolumeName, err)
+	case value == "" && !ref.Optional:
+		return "", false, fmt.Errorf("environment variable key %q not found in file %q of volume %q", ref.Key, ref.Path, ref.VolumeName)
+	}
+	return value, value != "", nil
 }
 
 // environment returns the complete environment of a process: the defaults, then the image's, then the container's variables.

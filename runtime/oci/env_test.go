@@ -96,8 +96,19 @@ func resolvedFor(t *testing.T, c *spec.Container) Variables {
 	return vars
 }
 
-// stored contains config maps and secrets by name.
-type stored struct{ configMaps, secrets map[string]map[string][]byte }
+// stored contains config maps and secrets by name, and files by path.
+type stored struct {
+	configMaps, secrets map[string]map[string][]byte
+	files               map[string]string
+}
+
+func (s stored) FileValue(ref *spec.FileKeyRef) (string, error) {
+	text, known := s.files[ref.Path]
+	if !known {
+		return "", fmt.Errorf("open: %w", fs.ErrNotExist)
+	}
+	return ValueInFile([]byte(text), ref.Key)
+}
 
 func (s stored) ConfigMap(_ *spec.Pod, name string) (map[string][]byte, error) {
 	return lookUp("configmap", s.configMaps, name)
@@ -118,6 +129,7 @@ func TestResolve(t *testing.T) {
 	values := stored{
 		configMaps: map[string]map[string][]byte{"c": {"A": []byte("a$(B)"), "B": []byte("b")}},
 		secrets:    map[string]map[string][]byte{"s": {"KEY": []byte("hunter2")}},
+		files:      map[string]string{"f": "KEY='$(B)'\nEMPTY=''\nbroken"},
 	}
 	pod := &spec.Pod{Name: "web", Labels: map[string]string{"app": "shop"}}
 	d := &Downward{Pod: pod, UID: "uid-1", PodIPs: []string{"10.0.0.2", "fd00::2"}, NodeName: "edge"}
@@ -126,6 +138,9 @@ func TestResolve(t *testing.T) {
 	}
 	secret := func(name, key string, optional bool) *spec.EnvVarSource {
 		return &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: name, Key: key, Optional: optional}}
+	}
+	file := func(path, key string, optional bool) *spec.EnvVarSource {
+		return &spec.EnvVarSource{FileKeyRef: &spec.FileKeyRef{VolumeName: "v", Path: path, Key: key, Optional: optional}}
 	}
 	field := func(path string) *spec.EnvVarSource {
 		return &spec.EnvVarSource{FieldRef: &spec.FieldRef{FieldPath: path}}
@@ -198,6 +213,38 @@ func TestResolve(t *testing.T) {
 				{Name: "Z", Value: "$(Y)"},
 			},
 			[]string{"X=1", "Z=$(Y)"},
+			"",
+		},
+		{
+			"a key of a file, which is not expanded", nil,
+			[]spec.EnvVar{{Name: "X", ValueFrom: file("f", "KEY", false)}, {Name: "Y", Value: "$(X)"}},
+			[]string{"X=$(B)", "Y=$(B)"},
+			"",
+		},
+		{
+			"a missing file", nil,
+			[]spec.EnvVar{{Name: "X", ValueFrom: file("n", "KEY", false)}},
+			nil,
+			`couldn't parse env file: file "n" of volume "v": open: file does not exist`,
+		},
+		{
+			"an empty value of a file", nil,
+			[]spec.EnvVar{{Name: "X", ValueFrom: file("f", "EMPTY", false)}},
+			nil,
+			`environment variable key "EMPTY" not found in file "f" of volume "v"`,
+		},
+		{
+			"an invalid line before a missing key of a file", nil,
+			[]spec.EnvVar{{Name: "X", ValueFrom: file("f", "N", true)}},
+			nil,
+			`couldn't parse env file: file "f" of volume "v": invalid environment variable format at line 3: missing '='`,
+		},
+		{
+			"a file and an empty value that may be missing", nil,
+			[]spec.EnvVar{
+				{Name: "X", Value: "1"}, {Name: "X", ValueFrom: file("n", "KEY", true)}, {Name: "Y", ValueFrom: file("f", "EMPTY", true)},
+			},
+			[]string{"X=1"},
 			"",
 		},
 		{

@@ -137,6 +137,7 @@ func groups() []group {
 				`{"resourceFieldRef":{"resource":"limits.memory","divisor":"1m"}}`,
 				`{"configMapKeyRef":{"name":"c","key":"k"}}`,
 				`{"secretKeyRef":{"name":"c","key":"k"},"fieldRef":{"fieldPath":"metadata.name"}}`,
+				`{"fileKeyRef":{"volumeName":"v","path":"/a","key":"k"}}`, `{"fileKeyRef":{"volumeName":"n","path":"../a","key":"k"}}`,
 			}},
 			{first + "envFrom", []string{
 				`[{"configMapRef":{"name":"c"},"secretRef":{"name":"c"}}]`, `[{"prefix":"p"}]`,

@@ -162,6 +162,11 @@ func (m *manifest) parse(t *testing.T) spec.Problems {
 			for _, mount := range list[i].VolumeMounts {
 				m.spec.Volumes = append(m.spec.Volumes, corev1.Volume{Name: mount.Name})
 			}
+			for _, variable := range list[i].Env {
+				if from := variable.ValueFrom; from != nil && from.FileKeyRef != nil {
+					m.spec.Volumes = append(m.spec.Volumes, corev1.Volume{Name: from.FileKeyRef.VolumeName})
+				}
+			}
 		}
 	}
 	for i := range m.spec.Volumes {
@@ -217,7 +222,8 @@ func (e *ephemeral) parse(t *testing.T) spec.Problems {
 	if err := toml.NewEncoder(&file).Encode(object); err != nil {
 		t.Fatal(err)
 	}
-	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "c"}}, Volumes: []spec.Volume{{Name: "v"}}}
+	volumes := []spec.Volume{{Name: "v", EmptyDir: &spec.EmptyDirVolume{}}}
+	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "c"}}, Volumes: volumes}
 	_, problems := spec.ParseEphemeral("debug.toml", file.Bytes(), pod)
 	return problems
 }
@@ -279,6 +285,7 @@ var smallest = []any{
 	corev1.ResourceFieldSelector{Resource: "limits.cpu"},
 	corev1.ConfigMapKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}, Key: "a"},
 	corev1.SecretKeySelector{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}, Key: "a"},
+	corev1.FileKeySelector{VolumeName: "v", Path: "a", Key: "a"},
 	corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}},
 	corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "a"}},
 	corev1.LocalObjectReference{Name: "a"},
@@ -319,7 +326,8 @@ var values = map[string]any{
 	"ContainerPort.hostIP": "127.0.0.1", "ContainerPort.protocol": "UDP", "Lifecycle.stopSignal": "SIGINT",
 	"ObjectFieldSelector.apiVersion": "v1", "ObjectFieldSelector.fieldPath": "metadata.uid",
 	"ResourceFieldSelector.resource": "limits.memory", "ResourceFieldSelector.containerName": "c",
-	"VolumeMount.name": "v", "VolumeMount.mountPath": "/a", "VolumeMount.mountPropagation": "HostToContainer",
+	"FileKeySelector.volumeName": "v",
+	"VolumeMount.name":           "v", "VolumeMount.mountPath": "/a", "VolumeMount.mountPropagation": "HostToContainer",
 	"VolumeMount.recursiveReadOnly": "IfPossible",
 	"EmptyDirVolumeSource.medium":   "Memory", "HostPathVolumeSource.type": "Directory", "HostPathVolumeSource.path": "/a",
 	"ImageVolumeSource.pullPolicy": "Always", "HTTPGetAction.scheme": "HTTPS", "HostAlias.ip": "192.0.2.1",

@@ -1,5 +1,7 @@
 package changetest
 
+import "strings"
+
 // inlineObjects are two config maps and two secrets.
 const inlineObjects = `[[configMaps]]
 name = "a"
@@ -173,6 +175,16 @@ func environmentTemplates() []template {
 			field: c + "envFrom[].prefix", app: `envFrom = [{ configMapRef.name = "a", prefix = %s }]`, before: `"A_"`, after: `"B_"`,
 			effect: restart,
 		},
+	}
+	for _, t := range []template{
+		{field: "volumeName", app: `volumeName = %s, path = "f", key = "K", optional = true`, before: `"a"`, after: `"b"`},
+		{field: "path", app: `volumeName = "a", path = %s, key = "K", optional = true`, before: `"f"`, after: `"g"`},
+		{field: "key", app: `volumeName = "a", path = "f", key = %s, optional = true`, before: `"K"`, after: `"L"`},
+		{field: "optional", app: `volumeName = "a", path = "f", key = "K", optional = %s`, before: "true", after: "false", fails: true},
+	} {
+		t.field, t.app = c+"env[].valueFrom.fileKeyRef."+t.field, "env.A.fileKeyRef = { "+t.app+" }"
+		t.tables, t.effect = strings.ReplaceAll(twoVolumes, "\n\n", "\nemptyDir = {}\n\n")+"emptyDir = {}\n", restart
+		list = append(list, t)
 	}
 	for _, kind := range []string{"configMap", "secret"} {
 		key, from := kind+"KeyRef", kind+"Ref"

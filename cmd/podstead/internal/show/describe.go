@@ -346,6 +346,8 @@ func variable(v spec.EnvVar) string {
 		return fmt.Sprintf("(key %s of config map %s)", from.ConfigMapKeyRef.Key, from.ConfigMapKeyRef.Name)
 	case from.SecretKeyRef != nil:
 		return fmt.Sprintf("(key %s of secret %s)", from.SecretKeyRef.Key, from.SecretKeyRef.Name)
+	case from.FileKeyRef != nil:
+		return fmt.Sprintf("(key %s of file %s in volume %s)", from.FileKeyRef.Key, from.FileKeyRef.Path, from.FileKeyRef.VolumeName)
 	}
 	return ""
 }

@@ -1,0 +1,103 @@
+package oci
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// errNotText is the error for a value that cannot be that of a variable.
+var errNotText = errors.New("the value is not UTF-8 text without null characters")
+
+// ValueInFile returns the value of a key in an env file, or "" if the file does not set it. The first line that sets it counts, and what
+// follows is not read. The format is that of fileKeyRef (KEP-3721), which POSIX shells read in the same way. Errors are those of the
+// kubelet, with the number of a line and without values.
+func ValueInFile(text []byte, key string) (string, error) {
+	f := envFile{lines: bufio.NewScanner(bytes.NewReader(text))} // lines of less than 64 KiB, as in the kubelet
+	for f.next() {
+		name, value, err := f.assignment()
+		if err != nil || name != key {
+			if err != nil {
+				return "", err
+			}
+			continue
+		}
+		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
+			return "", fmt.Errorf("line %d: %w", f.number, errNotText)
+		}
+		return value, nil
+	}
+	if err := f.lines.Err(); err != nil {
+		return "", fmt.Errorf("line %d: %w", f.number+1, err)
+	}
+	return "", nil
+}
+
+// envFile is an env file that is read line by line.
+type envFile struct {
+	lines  *bufio.Scanner
+	number int    // of the line, from 1
+	line   string // without leading blanks
+}
+
+// next goes to the next line that is neither empty nor a comment.
+func (f *envFile) next() bool {
+	for f.lines.Scan() {
+		f.number++
+		f.line = strings.TrimLeft(f.lines.Text(), " \t")
+		if f.line != "" && f.line[0] != '#' {
+			return true
+		}
+	}
+	return false
+}
+
+// assignment reads an assignment, whose value may end on a later line.
+func (f *envFile) assignment() (name, value string, err error) {
+	name, rest, found := strings.Cut(f.line, "=")
+	switch {
+	case !found:
+		return "", "", f.invalid("missing '='")
+	case strings.TrimRight(name, " \t") == "":
+		return "", "", f.invalid("empty variable name")
+	case strings.TrimRight(name, " \t") != name:
+		return "", "", f.invalid("whitespace before '=' is not allowed")
+	case strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, "\t"):
+		return name, "", nil // a shell sets the variable to nothing
+	}
+	rest, found = strings.CutPrefix(rest, "'")
+	if !found {
+		return "", "", f.invalid("value must be enclosed in single quotes")
+	}
+	value, err = f.quoted(rest)
+	return name, value, err
+}
+
+// quoted reads a value up to its closing quote. Nothing but a comment may follow.
+func (f *envFile) quoted(rest string) (string, error) {
+	first := f.number
+	var value strings.Builder
+	for {
+		part, after, closed := strings.Cut(rest, "'")
+		value.WriteString(part)
+		if closed {
+			if after = strings.TrimLeft(after, " \t"); after != "" && after[0] != '#' {
+				return "", f.invalid("unexpected content after closing quote")
+			}
+			return value.String(), nil
+		}
+		if !f.lines.Scan() {
+			return "", fmt.Errorf("invalid environment variable format starting at line %d: unclosed single quote", first)
+		}
+		f.number++
+		value.WriteByte('\n')
+		rest = f.lines.Text()
+	}
+}
+
+func (f *envFile) invalid(why string) error {
+	return fmt.Errorf("invalid environment variable format at line %d: %s", f.number, why)
+}
