@@ -30,6 +30,11 @@ func OpenFile(path string, flags int) (*os.File, error) {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	defer unix.Close(fd)
+	return OpenFound(fd, path, flags)
+}
+
+// OpenFound is [OpenFile] for a descriptor of O_PATH. The path is for errors.
+func OpenFound(fd int, path string, flags int) (*os.File, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return nil, &os.PathError{Op: "stat", Path: path, Err: err}

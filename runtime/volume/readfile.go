@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -16,12 +17,14 @@ import (
 const MaxFileBytes = 1 << 20
 
 // ReadFile returns the content of a regular file in an emptyDir of a pod. As in the kubelet, links are resolved as if the volume were the
-// root directory. Other mounts in the volume are not entered. The error for a missing file is [io/fs.ErrNotExist].
+// root directory. Other mounts in the volume are not entered. The error for a missing file is [io/fs.ErrNotExist], and [guard.ErrHeld] if a
+// container delays those who read the file.
 func (s *Set) ReadFile(ctx context.Context, uid string, pod *spec.Pod, volume, file string) ([]byte, error) {
-	return withPod(ctx, s, uid, func(context.Context) ([]byte, error) {
+	return withPod(ctx, s, uid, func(ctx context.Context) ([]byte, error) {
 		for i := range pod.Volumes {
 			if v := &pod.Volumes[i]; v.Name == volume && v.EmptyDir != nil {
-				return readIn(s.path(uid, v), file)
+				dir := s.path(uid, v)
+				return guard.UseFile(ctx, &s.files, filepath.Join(dir, file), func() ([]byte, error) { return readIn(dir, file) })
 			}
 		}
 		return nil, fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", volume)
@@ -40,17 +43,9 @@ func readIn(dir, file string) ([]byte, error) {
 		return nil, fmt.Errorf("open: %w", err)
 	}
 	defer unix.Close(found)
-	// The type of what O_PATH has found does not change. Opening a FIFO could block, and a device has side effects.
-	var stat unix.Stat_t
-	if err := unix.Fstat(found, &stat); err != nil {
-		return nil, fmt.Errorf("stat: %w", err)
-	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return nil, errors.New("not a regular file")
-	}
-	f, err := os.Open(fdPath(found))
+	f, err := guard.OpenFound(found, file, unix.O_RDONLY)
 	if err != nil {
-		return nil, fmt.Errorf("open: %w", errors.Unwrap(err)) // without the path of the descriptor
+		return nil, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))

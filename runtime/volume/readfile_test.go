@@ -4,12 +4,14 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
 )
@@ -55,9 +57,9 @@ func TestReadFile(t *testing.T) {
 		{volume: "data", path: "magic", err: "open: no such file or directory", missing: true},
 		{volume: "data", path: "a/file/b", err: "open: not a directory"},
 		{volume: "data", path: "loop", err: "open: too many levels of symbolic links"},
-		{volume: "data", path: "fifo", err: "not a regular file"},
-		{volume: "data", path: "to-fifo", err: "not a regular file"},
-		{volume: "data", path: "a", err: "not a regular file"},
+		{volume: "data", path: "fifo", err: "open fifo: not a regular file"},
+		{volume: "data", path: "to-fifo", err: "open to-fifo: not a regular file"},
+		{volume: "data", path: "a", err: "open a: not a regular file"},
 		{volume: "data", path: "large", err: "larger than 1048576 bytes"},
 		{volume: "unused", path: "a", err: "open volume: no such file or directory", missing: true},
 		{volume: "host", path: "a", err: `cannot find the volume "host" referenced by FileKeyRef`},
@@ -68,5 +70,32 @@ func TestReadFile(t *testing.T) {
 			errors.Is(err, fs.ErrNotExist) != test.missing {
 			t.Errorf("%s of %s: %.100q, %v, want %.100q, %q", test.path, test.volume, text, err, test.want, test.err)
 		}
+	}
+}
+
+// TestReadHeldFile checks that a container cannot delay the daemon by a lease on the file.
+func TestReadHeldFile(t *testing.T) {
+	s := newSet(t, nil)
+	pod := podOf(spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
+	path := filepath.Join(s.path(pod.UID, &pod.Spec.Volumes[0]), "file")
+	filetest.Write(t, path, "text")
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	signal.Ignore(unix.SIGIO) // which the kernel sends to the holder
+	defer signal.Reset(unix.SIGIO)
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := s.ReadFile(t.Context(), pod.UID, pod.Spec, "data", "file"); !errors.Is(err, guard.ErrHeld) {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := s.ReadFile(t.Context(), pod.UID, pod.Spec, "data", "file"); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
 	}
 }

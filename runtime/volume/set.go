@@ -62,6 +62,7 @@ type Set struct {
 	values Values
 	opts   Options
 	locks  guard.KeyedMutex
+	files  guard.FileUsers
 }
 
 // New creates missing directories of o with access for root only.
