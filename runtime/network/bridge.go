@@ -259,15 +259,20 @@ func flagsFor(a netip.Addr) int {
 	return 0
 }
 
-// uplinkMTU returns the smallest MTU of the links with a default route, or that of Ethernet if there is none.
+// uplinkMTU returns the smallest MTU of the links with a default route, but at most that of Ethernet. In the namespace of a user it is at
+// most that of pasta: its device has no segmentation offload, so TCP segments are of this size, and pasta copies them one by one.
 func (n *Network) uplinkMTU() (int, error) {
 	const ethernet = 1500
+	const pasta = 65520
 	const least = 1280 // IPv6
 	routes, err := DumpLinks(func() ([]netlink.Route, error) { return n.links.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return 0, fmt.Errorf("list routes: %w", err)
 	}
 	mtu := ethernet
+	if n.opts.Forwarder != nil {
+		mtu = pasta
+	}
 	for _, r := range routes {
 		if r.Dst != nil {
 			if ones, _ := r.Dst.Mask.Size(); ones > 0 {

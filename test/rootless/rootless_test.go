@@ -228,6 +228,9 @@ func TestPasta(t *testing.T) {
 		return out == "outside"
 	}
 	await(t, reached) // it is not tried with each command
+	if out := p.run(t, "podstead", "exec", "web", "--", "cat", "/sys/class/net/eth0/mtu"); out != "65520\n" {
+		t.Errorf("MTU of the pod: %q, want 65520 as pasta has", out)
+	}
 	kill(t, p.one(t, "--dns-forward"))
 	await(t, reached)
 	doctor("pasta runs, PID ")
