@@ -65,7 +65,12 @@ func Invoked(args []string) bool {
 
 // Processes returns the processes that serve a socket. Their arguments show what they are, so they may be other processes that a container
 // has started.
-func Processes(socket string) (pids []int) {
+func Processes(socket string) []int {
+	first, workers := processes(socket)
+	return append(first, workers...)
+}
+
+func processes(socket string) (first, workers []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -74,11 +79,15 @@ func Processes(socket string) (pids []int) {
 		}
 		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // it may have exited
 		args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-		if Invoked(args) && args[2] == socket {
-			pids = append(pids, pid)
+		switch {
+		case !Invoked(args) || args[2] != socket:
+		case len(args) == 4:
+			workers = append(workers, pid)
+		default:
+			first = append(first, pid)
 		}
 	}
-	return pids
+	return first, workers
 }
 
 // Main is the main function. It returns the exit code, and otherwise runs until it is killed.
@@ -227,14 +236,6 @@ func serveInherited(ctx context.Context) int {
 	}
 	s := newServer(ctx)
 	s.finder = finder
-	for {
-		conn, err := listener.Accept()
-		if err != nil { // such as without descriptors; connections through host ports go on
-			<-time.After(acceptPause)
-			continue
-		}
-		if c, is := conn.(*net.UnixConn); is {
-			go s.serve(c)
-		}
-	}
+	s.acceptAll(listener)
+	return 1
 }

@@ -3,6 +3,7 @@ package forwarder
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -67,8 +68,8 @@ func TestInvoked(t *testing.T) {
 	}
 }
 
-// newTestServer runs a worker in this process, and returns it with a client.
-func newTestServer(t *testing.T) (*server, *Client) {
+// newIdleServer returns a worker that does not accept connections, a client, and the listener.
+func newIdleServer(t *testing.T) (*server, *Client, *net.UnixListener) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
@@ -82,15 +83,14 @@ func newTestServer(t *testing.T) (*server, *Client) {
 		_ = l.Close()
 		s.close()
 	})
-	go func() {
-		for {
-			conn, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			go s.serve(conn)
-		}
-	}()
+	return s, c, l
+}
+
+// newTestServer runs a worker in this process, and returns it with a client.
+func newTestServer(t *testing.T) (*server, *Client) {
+	t.Helper()
+	s, c, l := newIdleServer(t)
+	go s.acceptAll(l)
 	return s, c
 }
 
@@ -528,6 +528,101 @@ func ignoreExit(err error) error {
 		return nil
 	}
 	return err
+}
+
+// TestStale tests that a worker rejects the ports of a connection that waited and was given up, if a later one has set ports.
+func TestStale(t *testing.T) {
+	s, c, l := newIdleServer(t)
+	to := pod(t, "pod")
+	before, now := forwardTo(TCP, freePort(t), to), forwardTo(TCP, freePort(t), to)
+	conn, err := c.dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewEncoder(conn).Encode(request{All: map[string][]Forward{"before": {before}}}); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	stale, err := l.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- c.Replace(t.Context(), Network{}, map[string][]Forward{"now": {now}}) }()
+	live, err := l.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.serve(live, 2)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s.serve(stale, 1)
+	if err := Check(before.Port); err != nil {
+		t.Errorf("the port of a stale request: %v", err)
+	}
+	if got, err := answerOf(dialPort(t, now)); err != nil || got != "pod: hello" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestGivenUp tests that the ports of a request that was given up are closed when the worker does it later: if the pod is removed, and
+// without another request.
+func TestGivenUp(t *testing.T) {
+	for _, removed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("removed %v", removed), func(t *testing.T) {
+			s, c, l := newIdleServer(t)
+			f := forwardTo(TCP, freePort(t), pod(t, "pod"))
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if err := c.Set(ctx, "u", Network{}, []Forward{f}); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			conn, err := l.AcceptUnix()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.serve(conn, 1)
+			go s.acceptAll(l)
+			if removed {
+				if err := c.Set(t.Context(), "u", Network{}, nil); err != nil {
+					t.Fatal(err)
+				}
+				if err := Check(f.Port); err != nil {
+					t.Error(err)
+				}
+			}
+			await(t, "the port is closed", func() bool { return Check(f.Port) == nil })
+		})
+	}
+}
+
+// TestEarlierDaemon tests that a daemon without ports closes those of the daemon before, which was killed, and starts no worker for that.
+func TestEarlierDaemon(t *testing.T) {
+	socket, first := startForwarder(t)
+	f := forwardTo(TCP, freePort(t), pod(t, "pod"))
+	before := NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	if err := before.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
+		t.Fatal(err)
+	}
+	before.Close()
+	c := NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	defer c.Close()
+	if err := errors.Join(c.Replace(t.Context(), Network{}, nil), Check(f.Port)); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(first.Process.Kill(), ignoreExit(first.Wait())); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(workerOf(socket, 0), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "no process runs", func() bool { return len(Processes(socket)) == 0 })
+	last := NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	defer last.Close()
+	if err := last.Replace(t.Context(), Network{}, nil); err != nil {
+		t.Errorf("no process runs: %v", err)
+	}
 }
 
 // TestSourceWarning tests that it is logged once that the kernel does not permit to keep sources.

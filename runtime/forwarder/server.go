@@ -28,6 +28,7 @@ type server struct {
 
 	mu       sync.Mutex  // serializes requests
 	pods     *podNetwork // of the last daemon
+	newest   uint64      // the number of the connection that has set ports
 	bindings map[binding]*bound
 	limits   flowLimits
 }
@@ -62,8 +63,25 @@ func newServer(ctx context.Context) *server {
 	return &server{ctx: ctx, bindings: map[binding]*bound{}, limits: flowLimits{udpIdle, maxFlows}}
 }
 
+// acceptAll serves all connections until the listener is closed. It numbers them: the kernel returns them in their order.
+func (s *server) acceptAll(listener net.Listener) {
+	for number := uint64(1); ; number++ {
+		conn, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as without descriptors; connections through host ports go on
+			<-time.After(acceptPause)
+			continue
+		}
+		if c, is := conn.(*net.UnixConn); is {
+			go s.serve(c, number)
+		}
+	}
+}
+
 // serve answers the requests of a client until it disconnects. The ports stay.
-func (s *server) serve(conn *net.UnixConn) {
+func (s *server) serve(conn *net.UnixConn, number uint64) {
 	defer conn.Close()
 	file, err := s.accept(conn)
 	if err != nil {
@@ -78,7 +96,7 @@ func (s *server) serve(conn *net.UnixConn) {
 	}
 	for {
 		var r request
-		if in.Decode(&r) != nil || out.Encode(s.do(pods, r)) != nil {
+		if in.Decode(&r) != nil || out.Encode(s.do(pods, number, r)) != nil {
 			return
 		}
 	}
@@ -130,15 +148,19 @@ func (s *server) accept(conn *net.UnixConn) (*os.File, error) {
 	return os.NewFile(uintptr(fds[0]), "network namespace"), nil
 }
 
-// do does a request of a client whose pods are in a network.
-func (s *server) do(pods *podNetwork, r request) (answer response) {
+// do does a request of a client whose pods are in a network. A client has one connection, so a connection with a lower number than another
+// one that has set ports was given up, with requests that waited while no worker ran.
+func (s *server) do(pods *podNetwork, number uint64, r request) (answer response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.Check != nil {
 		answer.Error = s.check(*r.Check)
 		return answer
 	}
-	s.pods = pods
+	if number < s.newest {
+		return response{Failure: "a later connection has set the ports"}
+	}
+	s.pods, s.newest = pods, number
 	if err := pods.configure(r.Network); err != nil {
 		answer.SourceError = err.Error()
 	}

@@ -129,7 +129,7 @@ func destination(oob []byte) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	const at4, at6 = 8, 0 // ipi_addr of struct in_pktinfo, ipi6_addr of struct in6_pktinfo
+	const at4, at6 = 4, 0 // ipi_spec_dst of struct in_pktinfo (ipi_addr may be a broadcast address), ipi6_addr of struct in6_pktinfo
 	for _, m := range messages {
 		switch {
 		case m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= at4+4:
