@@ -112,10 +112,20 @@ func Main(ctx context.Context, args []string) int {
 	}
 	_ = ready.Close()
 	for {
-		if err := keep(args, listener, user); err != nil {
+		switch err := keep(args, listener, user); {
+		case isShort(err): // the connection waits
+			<-time.After(shortRun)
+		case err != nil:
 			return 1
 		}
 	}
+}
+
+// isShort reports whether an error is one of a host or a user without descriptors, processes or memory at the moment.
+func isShort(err error) bool {
+	return slices.ContainsFunc([]error{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE}, func(short error) bool {
+		return errors.Is(err, short)
+	})
 }
 
 // listen creates the socket. Only the user connects to it.
@@ -134,8 +144,8 @@ func listen(path string) (*os.File, error) {
 	return f, errors.Join(err, l.Close())
 }
 
-// keep waits for a connection, which it leaves to a worker, and for the exit of that worker. Its error is one of the program, which cannot
-// be started: the next command starts another process.
+// keep waits for a connection, which it leaves to a worker, and for the exit of that worker. Unless [isShort], its error is one of the
+// program, which cannot be started: the next command starts another process.
 func keep(args []string, listener, user *os.File) error {
 	_, err := unix.Poll([]unix.PollFd{{Fd: int32(listener.Fd()), Events: unix.POLLIN}}, -1)
 	if errors.Is(err, unix.EINTR) {

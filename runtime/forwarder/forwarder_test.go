@@ -625,6 +625,31 @@ func TestEarlierDaemon(t *testing.T) {
 	}
 }
 
+// TestShort tests that the first process starts a worker later if it has no descriptors for that.
+func TestShort(t *testing.T) {
+	socket, first := startForwarder(t)
+	f := forwardTo(TCP, freePort(t), pod(t, "pod"))
+	c := NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	defer c.Close()
+	if err := unix.Prlimit(first.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: 1 << 10}, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := c.Set(ctx, "u", Network{}, []Forward{f}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without descriptors: %v", err)
+	}
+	if err := unix.Prlimit(first.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1 << 10, Max: 1 << 10}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := answerOf(dialPort(t, f)); err != nil || got != "pod: hello" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestSourceWarning tests that it is logged once that the kernel does not permit to keep sources.
 func TestSourceWarning(t *testing.T) {
 	var log strings.Builder
