@@ -292,6 +292,63 @@ func TestUDP(t *testing.T) {
 	}
 }
 
+// TestBroadcast tests that a client that sends to a broadcast address gets replies.
+func TestBroadcast(t *testing.T) {
+	_, c := newTestServer(t)
+	f := forwardTo(UDP, freePort(t), pod(t, "pod"))
+	f.Addr = netip.IPv4Unspecified()
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.ListenUDP("udp4", nil) // package net permits broadcasts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	to := netip.AddrPortFrom(netip.MustParseAddr("127.255.255.255"), f.Port.Port)
+	if _, err := conn.WriteToUDPAddrPort([]byte("hello"), to); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, maxDatagram)
+	if n, from, err := conn.ReadFromUDPAddrPort(b); err != nil || string(b[:n]) != "pod: hello" || from.Addr().String() != "127.0.0.1" {
+		t.Errorf("%q of %s, %v", b[:n], from, err)
+	}
+}
+
+// TestClosedFlow tests that a datagram that was received before its port was closed opens no flow.
+func TestClosedFlow(t *testing.T) {
+	n, err := newPodNetwork(open(t, ownNetwork))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := openUDP(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"), target{n, pod(t, "pod")}, flowLimits{udpIdle, maxFlows})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, is := e.(*udpEndpoint)
+	if !is {
+		t.Fatalf("%T", e)
+	}
+	e.close()
+	key := flowKey{netip.MustParseAddrPort("127.0.0.1:9"), netip.MustParseAddr("127.0.0.1")}
+	if f := u.flow(key); f != nil || len(u.flows) > 0 {
+		t.Errorf("flows of a closed port: %v", u.flows)
+	}
+}
+
+func open(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
 // TestErrors tests the errors of ports, that a pod then has the ports of before, and that a port has one owner.
 func TestErrors(t *testing.T) {
 	s, c := newTestServer(t)

@@ -32,9 +32,10 @@ type udpEndpoint struct {
 	is4    bool
 	limits flowLimits
 
-	mu    sync.Mutex
-	to    target
-	flows map[flowKey]*flow
+	mu     sync.Mutex
+	to     target
+	flows  map[flowKey]*flow
+	closed bool // no flow is opened
 }
 
 // flowLimits are [udpIdle] and [maxFlows].
@@ -93,6 +94,7 @@ func (e *udpEndpoint) close() {
 	_ = e.conn.Close()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.closed = true
 	e.closeFlows()
 }
 
@@ -123,13 +125,14 @@ func (e *udpEndpoint) serve() {
 	}
 }
 
-// destination returns the address of the host to which a datagram was sent; invalid: the kernel does not report it.
+// destination returns the address of the host to which a datagram was sent, or with which it answers a broadcast; invalid: the kernel does
+// not report it.
 func destination(oob []byte) netip.Addr {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
 		return netip.Addr{}
 	}
-	const at4, at6 = 4, 0 // ipi_spec_dst of struct in_pktinfo (ipi_addr may be a broadcast address), ipi6_addr of struct in6_pktinfo
+	const at4, at6 = 4, 0 // ipi_spec_dst of struct in_pktinfo, ipi6_addr of struct in6_pktinfo
 	for _, m := range messages {
 		switch {
 		case m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= at4+4:
@@ -156,7 +159,7 @@ func (e *udpEndpoint) source(local netip.Addr) []byte {
 func (e *udpEndpoint) flow(key flowKey) *flow {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if f := e.flows[key]; f != nil {
+	if f := e.flows[key]; f != nil || e.closed {
 		return f
 	}
 	if len(e.flows) >= e.limits.most {
