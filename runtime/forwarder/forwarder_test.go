@@ -223,6 +223,54 @@ func TestTCP(t *testing.T) {
 	}
 }
 
+// TestConnectionLimit tests that connections through one port leave descriptors to the other ports, and that further ones wait until others
+// are closed, or there are fewer ports.
+func TestConnectionLimit(t *testing.T) {
+	s, c := newTestServer(t)
+	s.limits.descriptors = 4 * perConnection
+	to := pod(t, "pod")
+	a, b := forwardTo(TCP, freePort(t), to), forwardTo(TCP, freePort(t), to)
+	for owner, f := range map[string]Forward{"a": a, "b": b} {
+		if err := c.Set(t.Context(), owner, Network{}, []Forward{f}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers := func(conn net.Conn) {
+		t.Helper()
+		if got, err := answerOf(conn); err != nil || got != "pod: hello" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	first := dialPort(t, a)
+	answers(first)
+	answers(dialPort(t, a))
+	third, fourth, fifth := dialPort(t, a), dialPort(t, a), dialPort(t, a)
+	waits := func(conn net.Conn) {
+		t.Helper()
+		if err := conn.SetDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := answerOf(conn); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q, %v, want none yet", got, err)
+		}
+		if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits(third)
+	answers(dialPort(t, b))
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	answers(third)
+	waits(fourth)
+	if err := c.Set(t.Context(), "b", Network{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	answers(fourth)
+	answers(fifth)
+}
+
 // TestNoServer tests that the client is disconnected if nothing listens in the pod.
 func TestNoServer(t *testing.T) {
 	_, c := newTestServer(t)
@@ -252,7 +300,7 @@ func (s *server) flows() (n int) {
 // TestUDP tests that replies reach each client from the address that it has used, and that flows are bounded and closed.
 func TestUDP(t *testing.T) {
 	s, c := newTestServer(t)
-	s.limits = flowLimits{time.Hour, 2}
+	s.limits = limits{time.Hour, 2, 1, 1 << 10}
 	to := pod(t, "pod")
 	every := forwardTo(UDP, freePort(t), to)
 	every.Addr = netip.IPv4Unspecified()
@@ -276,7 +324,7 @@ func TestUDP(t *testing.T) {
 		t.Errorf("flows of a closed port: %d, %v", s.flows(), err)
 	}
 	s.mu.Lock()
-	s.limits.idle = 50 * time.Millisecond
+	s.limits.udpIdle = 50 * time.Millisecond
 	s.mu.Unlock()
 	short := forwardTo(UDP, freePort(t), to)
 	if err := c.Set(t.Context(), "u", Network{}, []Forward{short}); err != nil {
@@ -324,7 +372,8 @@ func TestClosedFlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := openUDP(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"), target{n, pod(t, "pod")}, flowLimits{udpIdle, maxFlows})
+	e, err := openUDP(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"), target{n, pod(t, "pod")}, udpIdle,
+		func() int { return maxFlows })
 	if err != nil {
 		t.Fatal(err)
 	}

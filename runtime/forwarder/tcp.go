@@ -20,14 +20,17 @@ type tcpEndpoint struct {
 	listener *net.TCPListener
 	closed   chan struct{}
 	all      context.Context //nolint:containedctx // of the worker
+	most     func() int      // how many connections there may be
+	resized  chan struct{}   // receives after a change of open or most
 
 	mu    sync.Mutex
+	open  int // connections
 	to    target
 	ctx   context.Context //nolint:containedctx // of connections to the address in the pod, which end with a reset
 	reset context.CancelFunc
 }
 
-func openTCP(ctx context.Context, addr netip.AddrPort, to target) (endpoint, error) {
+func openTCP(ctx context.Context, addr netip.AddrPort, to target, most func() int) (endpoint, error) {
 	var c net.ListenConfig
 	c.SetMultipathTCP(false) // bytes could not be spliced
 	l, err := c.Listen(ctx, networkOf(TCP, addr.Addr()), addr.String())
@@ -38,7 +41,7 @@ func openTCP(ctx context.Context, addr netip.AddrPort, to target) (endpoint, err
 	if !is {
 		return nil, errors.Join(net.ErrClosed, l.Close())
 	}
-	e := &tcpEndpoint{listener: listener, closed: make(chan struct{}), to: to, all: ctx}
+	e := &tcpEndpoint{listener: listener, closed: make(chan struct{}), to: to, all: ctx, most: most, resized: make(chan struct{}, 1)}
 	e.ctx, e.reset = context.WithCancel(ctx)
 	go e.serve()
 	return e, nil
@@ -62,15 +65,43 @@ func (e *tcpEndpoint) close() {
 	e.reset()
 }
 
+func (e *tcpEndpoint) resize() {
+	select {
+	case e.resized <- struct{}{}:
+	default:
+	}
+}
+
+// isFull reports whether there are as many connections as there may be. Others wait in the kernel.
+func (e *tcpEndpoint) isFull() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.open >= e.most()
+}
+
 func (e *tcpEndpoint) serve() {
 	for {
+		for e.isFull() {
+			select {
+			case <-e.resized:
+			case <-e.closed:
+				return
+			}
+		}
 		conn, err := e.listener.AcceptTCP()
 		switch {
 		case err == nil:
 			e.mu.Lock()
+			e.open++
 			ctx, to := e.ctx, e.to
 			e.mu.Unlock()
-			go forward(ctx, conn, to)
+			go func() {
+				forward(ctx, conn, to)
+				e.mu.Lock()
+				e.open--
+				e.mu.Unlock()
+				e.resize()
+			}()
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:

@@ -16,7 +16,7 @@ import (
 const (
 	// udpIdle is how long a flow may be idle, as that of a flow in both directions in the kernel (nf_conntrack_udp_timeout_stream).
 	udpIdle = 2 * time.Minute
-	// maxFlows bounds the flows of a port. The one that was idle for the longest time is closed for another one.
+	// maxFlows bounds the flows of a binding. The one that was idle for the longest time is closed for another one.
 	maxFlows = 1024
 	// maxDatagram is the size of the largest datagram.
 	maxDatagram = 1 << 16
@@ -27,21 +27,16 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, maxDatagram); return
 
 // udpEndpoint forwards datagrams, with a connected socket for each client.
 type udpEndpoint struct {
-	ctx    context.Context //nolint:containedctx // of the worker
-	conn   *net.UDPConn
-	is4    bool
-	limits flowLimits
+	ctx  context.Context //nolint:containedctx // of the worker
+	conn *net.UDPConn
+	is4  bool
+	idle time.Duration
+	most func() int // how many flows there may be
 
 	mu     sync.Mutex
 	to     target
 	flows  map[flowKey]*flow
 	closed bool // no flow is opened
-}
-
-// flowLimits are [udpIdle] and [maxFlows].
-type flowLimits struct {
-	idle time.Duration
-	most int
 }
 
 // flowKey is a client and the address of the host that it uses, from which replies are sent.
@@ -56,7 +51,7 @@ type flow struct {
 	used atomic.Int64 // time of the last datagram in either direction (Unix, in ns)
 }
 
-func openUDP(ctx context.Context, addr netip.AddrPort, to target, limits flowLimits) (endpoint, error) {
+func openUDP(ctx context.Context, addr netip.AddrPort, to target, idle time.Duration, most func() int) (endpoint, error) {
 	is4 := addr.Addr().Is4()
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		ctlErr := raw.Control(func(fd uintptr) {
@@ -76,7 +71,7 @@ func openUDP(ctx context.Context, addr netip.AddrPort, to target, limits flowLim
 	if !is {
 		return nil, errors.Join(net.ErrClosed, l.Close())
 	}
-	e := &udpEndpoint{ctx: ctx, conn: conn, is4: is4, limits: limits, to: to, flows: map[flowKey]*flow{}}
+	e := &udpEndpoint{ctx: ctx, conn: conn, is4: is4, idle: idle, most: most, to: to, flows: map[flowKey]*flow{}}
 	go e.serve()
 	return e, nil
 }
@@ -89,6 +84,8 @@ func (e *udpEndpoint) retarget(to target) {
 	}
 	e.to = to
 }
+
+func (e *udpEndpoint) resize() {} // the next flow closes others
 
 func (e *udpEndpoint) close() {
 	_ = e.conn.Close()
@@ -162,7 +159,7 @@ func (e *udpEndpoint) flow(key flowKey) *flow {
 	if f := e.flows[key]; f != nil || e.closed {
 		return f
 	}
-	if len(e.flows) >= e.limits.most {
+	for most := e.most(); len(e.flows) >= most; {
 		e.closeOldest()
 	}
 	client := netip.AddrPortFrom(key.client.Addr().WithZone(""), key.client.Port())
@@ -202,7 +199,7 @@ func (e *udpEndpoint) reply(key flowKey, f *flow) {
 	}
 	oob := e.source(key.local)
 	for {
-		left := e.limits.idle - time.Since(time.Unix(0, f.used.Load()))
+		left := e.idle - time.Since(time.Unix(0, f.used.Load()))
 		if left <= 0 || f.conn.SetReadDeadline(time.Now().Add(left)) != nil {
 			return
 		}
