@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -221,6 +222,39 @@ func TestTCP(t *testing.T) {
 	if _, err := net.Dial("tcp4", conn.RemoteAddr().String()); !errors.Is(err, unix.ECONNREFUSED) {
 		t.Errorf("a closed port: %v", err)
 	}
+}
+
+// TestIdlePipes tests that connections that wait have no pipes, which the kernel limits for each user.
+func TestIdlePipes(t *testing.T) {
+	pipes := func() (n int) {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			link, _ := os.Readlink(filepath.Join("/proc/self/fd", e.Name())) // it may be closed
+			if strings.HasPrefix(link, "pipe:") {
+				n++
+			}
+		}
+		return n
+	}
+	_, c := newTestServer(t)
+	f := forwardTo(TCP, freePort(t), pod(t, "pod"))
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
+		t.Fatal(err)
+	}
+	before := pipes()
+	const connections = 20
+	for range connections {
+		if got, err := answerOf(dialPort(t, f)); err != nil || got != "pod: hello" {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	await(t, "pipes are closed", func() bool {
+		runtime.GC() // closes those that are kept for the next bytes
+		return pipes() < before+connections
+	})
 }
 
 // TestConnectionLimit tests that connections through one port leave descriptors to the other ports, and that further ones wait until others

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -133,13 +134,48 @@ func forward(ctx context.Context, client *net.TCPConn, to target) {
 
 // transfer copies what one end sends to the other, and the end of that. After an error, both connections are reset.
 func transfer(from, to *net.TCPConn) {
-	_, err := io.Copy(to, from)
+	err := copyAll(to, from)
 	if err == nil {
 		err = to.CloseWrite()
 	}
 	if err != nil {
 		abort(from, to)
 	}
+}
+
+// copyAll copies until the end of a connection. It waits for bytes by itself: io.Copy has a pipe of 1 MiB for splice(2) meanwhile, and a few
+// idle connections would use what the kernel permits a user (fs.pipe-user-pages-soft).
+func copyAll(to, from *net.TCPConn) error {
+	raw, err := from.SyscallConn()
+	if err != nil {
+		return err
+	}
+	for {
+		n, err := waiting(raw)
+		if err != nil || n == 0 {
+			return err
+		}
+		if _, err := io.CopyN(to, from, int64(n)); err != nil {
+			return err
+		}
+	}
+}
+
+// waiting waits for bytes and returns how many have arrived. 0: there are no more.
+func waiting(raw syscall.RawConn) (n int, err error) {
+	readErr := raw.Read(func(fd uintptr) bool {
+		n, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		if err == nil && n > 0 {
+			return true
+		}
+		// Not yet, the end, an error, or a byte that is urgent.
+		n, _, err = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK)
+		for errors.Is(err, unix.EINTR) {
+			n, _, err = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK)
+		}
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	return n, errors.Join(readErr, err)
 }
 
 // abort closes connections with a reset.
