@@ -212,7 +212,7 @@ func (a *app) reconnect(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
-	return n.Reconnect(ctx)
+	return n.Reconnect(ctx, config.UserRuntimeDir(os.LookupEnv, os.Geteuid()))
 }
 
 // inNamespaces changes the options of a daemon that is in the namespaces of a user. The returned function removes them, if nothing uses

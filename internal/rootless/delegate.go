@@ -14,12 +14,16 @@ import (
 
 // The cgroups in the scope beside those of pods. The monitor is started in its own one, see podcgroup.Groups.Monitor.
 const (
-	daemonLeaf  = "daemon" // of the holder, and of a daemon that was started on demand
+	daemonLeaf  = "daemon" // of the holder, pasta and the forwarder, and of a daemon that was started on demand
 	monitorLeaf = "monitor"
 )
 
-// delegateTimeout bounds the answers of the systemd of the user at the start of a daemon.
-const delegateTimeout = 20 * time.Second
+const (
+	// delegateTimeout bounds the answers of the systemd of the user at the start of a daemon.
+	delegateTimeout = 20 * time.Second
+	// moveTimeout bounds them at the end of a command that has started pasta or the forwarder.
+	moveTimeout = 5 * time.Second
+)
 
 // ErrCgroupV1 is the error of [Namespaces.Delegate] on a host with cgroup v1.
 var ErrCgroupV1 = errors.New("the host uses cgroup v1, which systemd does not delegate to users")
@@ -61,7 +65,8 @@ func connectV2(ctx context.Context, dir string, uid int) (*usermanager.Manager, 
 // long as the namespaces for that reason.
 //
 // A daemon that was started on demand is moved to the scope, out of the session of the command. So is another one that could not start
-// containers in the scope otherwise. The daemon of a service stays in the cgroup of that.
+// containers in the scope otherwise. The daemon of a service stays in the cgroup of that. Pasta and the forwarder are moved: they are needed
+// as long as pods run.
 func (n *Namespaces) Delegate(ctx context.Context, dir string, onDemand bool) (Delegation, error) {
 	ctx, cancel := context.WithTimeout(ctx, delegateTimeout)
 	defer cancel()
@@ -101,5 +106,51 @@ func (n *Namespaces) Delegate(ctx context.Context, dir string, onDemand bool) (D
 	if d.Controllers, err = s.Controllers(); err != nil {
 		return Delegation{}, fmt.Errorf("read controllers of %s: %w", Scope(n.RunDir), err)
 	}
+	n.moveOutlets(ctx, s)
 	return d, nil
+}
+
+// mover is a [usermanager.Scope].
+type mover interface {
+	Move(ctx context.Context, leaf string, pid int) error
+}
+
+// moveOutlets moves pasta and the forwarder to the scope. A worker of the forwarder is started in the cgroup of the first process.
+func (n *Namespaces) moveOutlets(ctx context.Context, s mover) {
+	r, err := n.read()
+	if err != nil {
+		n.warn(err.Error())
+		return
+	}
+	all := n.forwarders()
+	if !r.Pasta.runs() {
+		r.Pasta = n.runningPasta() // it could not be recorded
+	}
+	if r.Pasta != (process{}) {
+		all = append(all, r.Pasta)
+	}
+	var failed []error
+	for _, p := range all {
+		if err := s.Move(ctx, daemonLeaf, p.PID); err != nil && p.runs() {
+			failed = append(failed, err)
+		}
+	}
+	if err := errors.Join(failed...); err != nil {
+		n.warn("pasta and the forwarder of host ports end with the session that started them: " + err.Error())
+	}
+}
+
+// attachOutlets moves pasta and the forwarder to the scope, if there is one: else pods run without cgroups, as the daemon has reported. Dir
+// is the runtime directory of the user.
+func (n *Namespaces) attachOutlets(ctx context.Context, dir string) {
+	ctx, cancel := context.WithTimeout(ctx, moveTimeout)
+	defer cancel()
+	m, err := connectV2(ctx, dir, os.Getuid())
+	if err != nil {
+		return
+	}
+	defer m.Close()
+	if s, err := m.Scope(ctx, Scope(n.RunDir)); err == nil {
+		n.moveOutlets(ctx, s)
+	}
 }

@@ -307,8 +307,8 @@ const retryInterval = 30 * time.Second
 
 // Reconnect starts pasta and the forwarder if they do not run and the namespaces exist: the start has failed before, such as without a
 // network, or they were killed. A daemon cannot do that, because it is in the network namespace. It does nothing if another process has the
-// lock, or if the last try was a short time ago.
-func (n *Namespaces) Reconnect(ctx context.Context) error {
+// lock, or if the last try was a short time ago. It moves them to the scope of the pods, see [Namespaces.Delegate].
+func (n *Namespaces) Reconnect(ctx context.Context, dir string) error {
 	if r, err := n.read(); err != nil || !n.lacks(r, time.Now()) {
 		return err
 	}
@@ -324,7 +324,9 @@ func (n *Namespaces) Reconnect(ctx context.Context) error {
 	if err := closeOnExec(); err != nil {
 		return err
 	}
-	return n.connect(ctx, r, n.find(r))
+	err = n.connect(ctx, r, n.find(r))
+	n.attachOutlets(ctx, dir)
+	return err
 }
 
 // lacks reports whether a start of pasta or the forwarder is due.

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -67,7 +69,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestForwarder tests that the forwarder is started by the next command if it was killed, and not while one of its processes runs.
+// moves is a scope that records moves by PID. The zero value fails.
+type moves map[int]string
+
+func (m moves) Move(_ context.Context, leaf string, pid int) error {
+	if m == nil {
+		return fmt.Errorf("move process %d: not permitted", pid)
+	}
+	m[pid] = leaf
+	return nil
+}
+
+// TestForwarder tests that the forwarder is started by the next command if it was killed, and not while one of its processes runs. It
+// and pasta are moved to the scope of pods.
 func TestForwarder(t *testing.T) {
 	n := namespaces(t)
 	boot, err := bootid.Read()
@@ -95,7 +109,7 @@ func TestForwarder(t *testing.T) {
 	})
 	started := func() process {
 		t.Helper()
-		if err := n.Reconnect(t.Context()); err != nil {
+		if err := n.Reconnect(t.Context(), t.TempDir()); err != nil {
 			t.Fatal(err)
 		}
 		r, err := n.read()
@@ -119,6 +133,15 @@ func TestForwarder(t *testing.T) {
 	}
 	if all := n.forwarders(); len(all) != 2 {
 		t.Errorf("processes %v, want the first one and the worker", all)
+	}
+	moved := moves{}
+	n.moveOutlets(t.Context(), moved)
+	want := moves{self.PID: daemonLeaf} // in place of pasta
+	for _, p := range n.forwarders() {
+		want[p.PID] = daemonLeaf
+	}
+	if !maps.Equal(moved, want) {
+		t.Errorf("moved %v, want %v", moved, want)
 	}
 	if err := first.kill(); err != nil {
 		t.Fatal(err)
@@ -148,7 +171,11 @@ func TestForwarder(t *testing.T) {
 	}
 	var warnings []string
 	n.Warn = func(message string) { warnings = append(warnings, message) }
-	n.Holder = "/does/not/exist"
+	n.moveOutlets(t.Context(), moves(nil))
+	if len(warnings) != 1 || !strings.Contains(warnings[0], strconv.Itoa(self.PID)) {
+		t.Errorf("not moved: %q", warnings)
+	}
+	n.Holder, warnings = "/does/not/exist", nil
 	for range 2 { // it is not tried with each command
 		started()
 	}
@@ -405,7 +432,7 @@ func TestReconnect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Reconnect(t.Context()); err != nil || len(warnings) > 0 {
+	if err := n.Reconnect(t.Context(), t.TempDir()); err != nil || len(warnings) > 0 {
 		t.Errorf("without namespaces: %v, %q", err, warnings)
 	}
 	writeToken(t, n, "t")
@@ -414,7 +441,7 @@ func TestReconnect(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := n.Reconnect(t.Context()); err != nil || len(warnings) != 1 {
+		if err := n.Reconnect(t.Context(), t.TempDir()); err != nil || len(warnings) != 1 {
 			t.Errorf("without pasta: %v, %q", err, warnings)
 		}
 	}
@@ -433,7 +460,7 @@ func TestReconnect(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bin, "pasta"), []byte(pasta), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Reconnect(t.Context()); err != nil || len(warnings) != 1 {
+	if err := n.Reconnect(t.Context(), t.TempDir()); err != nil || len(warnings) != 1 {
 		t.Errorf("installed later: %v, %q", err, warnings)
 	}
 	if o, err := n.Outlet(); err != nil || o != (Outlet{Needed: true, PID: self.PID}) {

@@ -115,6 +115,12 @@ func (m *Manager) Delegate(ctx context.Context, name, leaf string, pid int) (Sco
 	}
 }
 
+// Scope returns a scope that exists.
+func (m *Manager) Scope(ctx context.Context, name string) (Scope, error) {
+	group, err := m.cgroupOf(ctx, name)
+	return Scope{m, name, group}, err
+}
+
 // start starts a scope, and returns when systemd has moved the process to it. Exists: there is one with this name.
 func (m *Manager) start(ctx context.Context, name string, pid int) (exists bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

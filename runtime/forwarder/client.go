@@ -42,6 +42,7 @@ type Client struct {
 	all       map[string][]Forward
 	conn      *connection // nil: there is none
 	restoring bool
+	unsure    bool   // the worker can have ports that all does not have, such as those of a request that was given up
 	warned    string // the last reason why sources are not kept
 }
 
@@ -82,7 +83,7 @@ func (c *Client) Set(ctx context.Context, uid string, n Network, ports []Forward
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before, had := c.all[uid]
-	if len(ports) == 0 && !had {
+	if len(ports) == 0 && !had && !c.unsure {
 		return nil
 	}
 	c.network, c.all[uid] = n, ports
@@ -93,8 +94,8 @@ func (c *Client) Set(ctx context.Context, uid string, n Network, ports []Forward
 	err = joined(err, answer.Error)
 	switch {
 	case err == nil:
-	case len(ports) == 0 && errors.Is(err, unix.ECONNREFUSED), len(ports) == 0 && errors.Is(err, unix.ENOENT):
-		return nil // no process has them
+	case len(ports) == 0 && hasNoProcess(err):
+		return nil
 	case had:
 		c.all[uid] = before
 	default:
@@ -110,9 +111,10 @@ func (c *Client) Replace(ctx context.Context, n Network, all map[string][]Forwar
 	defer c.mu.Unlock()
 	c.network, c.all = n, map[string][]Forward{}
 	maps.Copy(c.all, all)
-	if len(all) == 0 && c.conn == nil {
+	if _, workers := processes(c.socket); len(all) == 0 && c.conn == nil && !c.unsure && len(workers) == 0 {
 		return nil // no worker is started for that
 	}
+	c.unsure = true // a worker can have ports of an earlier daemon
 	err := c.replace(ctx)
 	if err != nil {
 		c.restoreLater()
@@ -150,6 +152,9 @@ func (c *Client) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	conn, err := c.dial(ctx)
+	if hasNoProcess(err) {
+		c.unsure = false
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -184,6 +189,11 @@ func (c *Client) dial(ctx context.Context) (*net.UnixConn, error) {
 	return conn, nil
 }
 
+// hasNoProcess reports whether an error means that no process of the forwarder runs, so no port is open.
+func hasNoProcess(err error) bool {
+	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
+}
+
 // read reads the responses until the end of the connection. Then it restores the ports.
 func (c *Client) read(conn *connection) {
 	in := json.NewDecoder(conn)
@@ -200,7 +210,7 @@ func (c *Client) read(conn *connection) {
 	if c.conn == conn {
 		c.disconnect()
 	}
-	if len(c.all) > 0 {
+	if len(c.all) > 0 || c.unsure {
 		c.restoreLater()
 	}
 }
@@ -222,9 +232,12 @@ func (c *Client) exchange(ctx context.Context, r request) (response, error) {
 	}
 	if err != nil {
 		c.disconnect()
+		// A worker that has answered has not done it. Another one may have done it, or does it later.
+		c.unsure = c.unsure || r.Check == nil && answer.Failure == ""
 		return response{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if r.Check == nil {
+		c.unsure = c.unsure && r.Owner != "" // the request with all ports closes all others
 		c.warn(answer.SourceError)
 	}
 	return answer, nil
@@ -280,14 +293,14 @@ func (c *Client) restore() {
 		}
 		c.mu.Lock()
 		var err error
-		if len(c.all) > 0 {
+		if len(c.all) > 0 || c.unsure {
 			err = c.replace(c.closed)
 		}
 		if err == nil {
 			c.restoring = false
-			c.log.Info("host ports of pods are open again")
+			c.log.Info("host ports of pods are set")
 		} else if !said {
-			c.log.Warn("host ports of pods are not open, retrying", slog.Any("error", err))
+			c.log.Warn("host ports of pods are not set, retrying", slog.Any("error", err))
 			said = true
 		}
 		c.mu.Unlock()

@@ -65,7 +65,12 @@ func Invoked(args []string) bool {
 
 // Processes returns the processes that serve a socket. Their arguments show what they are, so they may be other processes that a container
 // has started.
-func Processes(socket string) (pids []int) {
+func Processes(socket string) []int {
+	first, workers := processes(socket)
+	return append(first, workers...)
+}
+
+func processes(socket string) (first, workers []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -74,11 +79,15 @@ func Processes(socket string) (pids []int) {
 		}
 		line, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline")) // it may have exited
 		args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
-		if Invoked(args) && args[2] == socket {
-			pids = append(pids, pid)
+		switch {
+		case !Invoked(args) || args[2] != socket:
+		case len(args) == 4:
+			workers = append(workers, pid)
+		default:
+			first = append(first, pid)
 		}
 	}
-	return pids
+	return first, workers
 }
 
 // Main is the main function. It returns the exit code, and otherwise runs until it is killed.
@@ -103,10 +112,20 @@ func Main(ctx context.Context, args []string) int {
 	}
 	_ = ready.Close()
 	for {
-		if err := keep(args, listener, user); err != nil {
+		switch err := keep(args, listener, user); {
+		case isShort(err): // the connection waits
+			<-time.After(shortRun)
+		case err != nil:
 			return 1
 		}
 	}
+}
+
+// isShort reports whether an error is one of a host or a user without descriptors, processes or memory at the moment.
+func isShort(err error) bool {
+	return slices.ContainsFunc([]error{unix.EAGAIN, unix.ENOMEM, unix.EMFILE, unix.ENFILE}, func(short error) bool {
+		return errors.Is(err, short)
+	})
 }
 
 // listen creates the socket. Only the user connects to it.
@@ -125,8 +144,8 @@ func listen(path string) (*os.File, error) {
 	return f, errors.Join(err, l.Close())
 }
 
-// keep waits for a connection, which it leaves to a worker, and for the exit of that worker. Its error is one of the program, which cannot
-// be started: the next command starts another process.
+// keep waits for a connection, which it leaves to a worker, and for the exit of that worker. Unless [isShort], its error is one of the
+// program, which cannot be started: the next command starts another process.
 func keep(args []string, listener, user *os.File) error {
 	_, err := unix.Poll([]unix.PollFd{{Fd: int32(listener.Fd()), Events: unix.POLLIN}}, -1)
 	if errors.Is(err, unix.EINTR) {
@@ -227,14 +246,6 @@ func serveInherited(ctx context.Context) int {
 	}
 	s := newServer(ctx)
 	s.finder = finder
-	for {
-		conn, err := listener.Accept()
-		if err != nil { // such as without descriptors; connections through host ports go on
-			<-time.After(acceptPause)
-			continue
-		}
-		if c, is := conn.(*net.UnixConn); is {
-			go s.serve(c)
-		}
-	}
+	s.acceptAll(listener)
+	return 1
 }

@@ -3,6 +3,7 @@ package forwarder
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -67,8 +69,8 @@ func TestInvoked(t *testing.T) {
 	}
 }
 
-// newTestServer runs a worker in this process, and returns it with a client.
-func newTestServer(t *testing.T) (*server, *Client) {
+// newIdleServer returns a worker that does not accept connections, a client, and the listener.
+func newIdleServer(t *testing.T) (*server, *Client, *net.UnixListener) {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
@@ -82,15 +84,14 @@ func newTestServer(t *testing.T) (*server, *Client) {
 		_ = l.Close()
 		s.close()
 	})
-	go func() {
-		for {
-			conn, err := l.AcceptUnix()
-			if err != nil {
-				return
-			}
-			go s.serve(conn)
-		}
-	}()
+	return s, c, l
+}
+
+// newTestServer runs a worker in this process, and returns it with a client.
+func newTestServer(t *testing.T) (*server, *Client) {
+	t.Helper()
+	s, c, l := newIdleServer(t)
+	go s.acceptAll(l)
 	return s, c
 }
 
@@ -223,6 +224,87 @@ func TestTCP(t *testing.T) {
 	}
 }
 
+// TestIdlePipes tests that connections that wait have no pipes, which the kernel limits for each user.
+func TestIdlePipes(t *testing.T) {
+	pipes := func() (n int) {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			link, _ := os.Readlink(filepath.Join("/proc/self/fd", e.Name())) // it may be closed
+			if strings.HasPrefix(link, "pipe:") {
+				n++
+			}
+		}
+		return n
+	}
+	_, c := newTestServer(t)
+	f := forwardTo(TCP, freePort(t), pod(t, "pod"))
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
+		t.Fatal(err)
+	}
+	before := pipes()
+	const connections = 20
+	for range connections {
+		if got, err := answerOf(dialPort(t, f)); err != nil || got != "pod: hello" {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	await(t, "pipes are closed", func() bool {
+		runtime.GC() // closes those that are kept for the next bytes
+		return pipes() < before+connections
+	})
+}
+
+// TestConnectionLimit tests that connections through one port leave descriptors to the other ports, and that further ones wait until others
+// are closed, or there are fewer ports.
+func TestConnectionLimit(t *testing.T) {
+	s, c := newTestServer(t)
+	s.limits.descriptors = 4 * perConnection
+	to := pod(t, "pod")
+	a, b := forwardTo(TCP, freePort(t), to), forwardTo(TCP, freePort(t), to)
+	for owner, f := range map[string]Forward{"a": a, "b": b} {
+		if err := c.Set(t.Context(), owner, Network{}, []Forward{f}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answers := func(conn net.Conn) {
+		t.Helper()
+		if got, err := answerOf(conn); err != nil || got != "pod: hello" {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+	first := dialPort(t, a)
+	answers(first)
+	answers(dialPort(t, a))
+	third, fourth, fifth := dialPort(t, a), dialPort(t, a), dialPort(t, a)
+	waits := func(conn net.Conn) {
+		t.Helper()
+		if err := conn.SetDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := answerOf(conn); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%q, %v, want none yet", got, err)
+		}
+		if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waits(third)
+	answers(dialPort(t, b))
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	answers(third)
+	waits(fourth)
+	if err := c.Set(t.Context(), "b", Network{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	answers(fourth)
+	answers(fifth)
+}
+
 // TestNoServer tests that the client is disconnected if nothing listens in the pod.
 func TestNoServer(t *testing.T) {
 	_, c := newTestServer(t)
@@ -252,7 +334,7 @@ func (s *server) flows() (n int) {
 // TestUDP tests that replies reach each client from the address that it has used, and that flows are bounded and closed.
 func TestUDP(t *testing.T) {
 	s, c := newTestServer(t)
-	s.limits = flowLimits{time.Hour, 2}
+	s.limits = limits{time.Hour, 2, 1, 1 << 10}
 	to := pod(t, "pod")
 	every := forwardTo(UDP, freePort(t), to)
 	every.Addr = netip.IPv4Unspecified()
@@ -276,7 +358,7 @@ func TestUDP(t *testing.T) {
 		t.Errorf("flows of a closed port: %d, %v", s.flows(), err)
 	}
 	s.mu.Lock()
-	s.limits.idle = 50 * time.Millisecond
+	s.limits.udpIdle = 50 * time.Millisecond
 	s.mu.Unlock()
 	short := forwardTo(UDP, freePort(t), to)
 	if err := c.Set(t.Context(), "u", Network{}, []Forward{short}); err != nil {
@@ -290,6 +372,64 @@ func TestUDP(t *testing.T) {
 	if got, err := answerOf(conn); err != nil || got != "pod: hello" {
 		t.Errorf("after its flow was closed: %q, %v", got, err)
 	}
+}
+
+// TestBroadcast tests that a client that sends to a broadcast address gets replies.
+func TestBroadcast(t *testing.T) {
+	_, c := newTestServer(t)
+	f := forwardTo(UDP, freePort(t), pod(t, "pod"))
+	f.Addr = netip.IPv4Unspecified()
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := net.ListenUDP("udp4", nil) // package net permits broadcasts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	to := netip.AddrPortFrom(netip.MustParseAddr("127.255.255.255"), f.Port.Port)
+	if _, err := conn.WriteToUDPAddrPort([]byte("hello"), to); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, maxDatagram)
+	if n, from, err := conn.ReadFromUDPAddrPort(b); err != nil || string(b[:n]) != "pod: hello" || from.Addr().String() != "127.0.0.1" {
+		t.Errorf("%q of %s, %v", b[:n], from, err)
+	}
+}
+
+// TestClosedFlow tests that a datagram that was received before its port was closed opens no flow.
+func TestClosedFlow(t *testing.T) {
+	n, err := newPodNetwork(open(t, ownNetwork))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := openUDP(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"), target{n, pod(t, "pod")}, udpIdle,
+		func() int { return maxFlows })
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, is := e.(*udpEndpoint)
+	if !is {
+		t.Fatalf("%T", e)
+	}
+	e.close()
+	key := flowKey{netip.MustParseAddrPort("127.0.0.1:9"), netip.MustParseAddr("127.0.0.1")}
+	if f := u.flow(key); f != nil || len(u.flows) > 0 {
+		t.Errorf("flows of a closed port: %v", u.flows)
+	}
+}
+
+func open(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
 }
 
 // TestErrors tests the errors of ports, that a pod then has the ports of before, and that a port has one owner.
@@ -528,6 +668,126 @@ func ignoreExit(err error) error {
 		return nil
 	}
 	return err
+}
+
+// TestStale tests that a worker rejects the ports of a connection that waited and was given up, if a later one has set ports.
+func TestStale(t *testing.T) {
+	s, c, l := newIdleServer(t)
+	to := pod(t, "pod")
+	before, now := forwardTo(TCP, freePort(t), to), forwardTo(TCP, freePort(t), to)
+	conn, err := c.dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewEncoder(conn).Encode(request{All: map[string][]Forward{"before": {before}}}); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	stale, err := l.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- c.Replace(t.Context(), Network{}, map[string][]Forward{"now": {now}}) }()
+	live, err := l.AcceptUnix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.serve(live, 2)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s.serve(stale, 1)
+	if err := Check(before.Port); err != nil {
+		t.Errorf("the port of a stale request: %v", err)
+	}
+	if got, err := answerOf(dialPort(t, now)); err != nil || got != "pod: hello" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// TestGivenUp tests that the ports of a request that was given up are closed when the worker does it later: if the pod is removed, and
+// without another request.
+func TestGivenUp(t *testing.T) {
+	for _, removed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("removed %v", removed), func(t *testing.T) {
+			s, c, l := newIdleServer(t)
+			f := forwardTo(TCP, freePort(t), pod(t, "pod"))
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if err := c.Set(ctx, "u", Network{}, []Forward{f}); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			conn, err := l.AcceptUnix()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.serve(conn, 1)
+			go s.acceptAll(l)
+			if removed {
+				if err := c.Set(t.Context(), "u", Network{}, nil); err != nil {
+					t.Fatal(err)
+				}
+				if err := Check(f.Port); err != nil {
+					t.Error(err)
+				}
+			}
+			await(t, "the port is closed", func() bool { return Check(f.Port) == nil })
+		})
+	}
+}
+
+// TestEarlierDaemon tests that a daemon without ports closes those of the daemon before, which was killed, and starts no worker for that.
+func TestEarlierDaemon(t *testing.T) {
+	socket, first := startForwarder(t)
+	f := forwardTo(TCP, freePort(t), pod(t, "pod"))
+	before := NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	if err := before.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
+		t.Fatal(err)
+	}
+	before.Close()
+	c := NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	defer c.Close()
+	if err := errors.Join(c.Replace(t.Context(), Network{}, nil), Check(f.Port)); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(first.Process.Kill(), ignoreExit(first.Wait())); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(workerOf(socket, 0), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "no process runs", func() bool { return len(Processes(socket)) == 0 })
+	last := NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	defer last.Close()
+	if err := last.Replace(t.Context(), Network{}, nil); err != nil {
+		t.Errorf("no process runs: %v", err)
+	}
+}
+
+// TestShort tests that the first process starts a worker later if it has no descriptors for that.
+func TestShort(t *testing.T) {
+	socket, first := startForwarder(t)
+	f := forwardTo(TCP, freePort(t), pod(t, "pod"))
+	c := NewClient(t.Context(), socket, ownNetwork, slog.New(slog.DiscardHandler))
+	defer c.Close()
+	if err := unix.Prlimit(first.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1, Max: 1 << 10}, nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := c.Set(ctx, "u", Network{}, []Forward{f}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without descriptors: %v", err)
+	}
+	if err := unix.Prlimit(first.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 1 << 10, Max: 1 << 10}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := answerOf(dialPort(t, f)); err != nil || got != "pod: hello" {
+		t.Errorf("%q, %v", got, err)
+	}
 }
 
 // TestSourceWarning tests that it is logged once that the kernel does not permit to keep sources.

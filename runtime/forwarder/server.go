@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,9 +30,26 @@ type server struct {
 
 	mu       sync.Mutex  // serializes requests
 	pods     *podNetwork // of the last daemon
+	newest   uint64      // the number of the connection that has set ports
 	bindings map[binding]*bound
-	limits   flowLimits
+	limits   limits
+	share    atomic.Int64 // how many connections or flows a binding may have, by the descriptors of this process
 }
+
+// limits are those of connections and flows.
+type limits struct {
+	udpIdle     time.Duration
+	flows       int // of a binding
+	connections int // of a binding
+	descriptors uint64
+}
+
+const (
+	// maxConnections bounds the TCP connections of a binding.
+	maxConnections = 1 << 14
+	// perConnection is the number of descriptors of a TCP connection with a share for all else: two sockets, and two pipes (splice).
+	perConnection = 8
+)
 
 // binding is a port with one address.
 type binding struct {
@@ -48,6 +67,8 @@ type bound struct {
 type endpoint interface {
 	// retarget sets the address in a pod. Connections to another one are reset.
 	retarget(to target)
+	// resize follows a change of the number of connections that the binding may have.
+	resize()
 	// close closes the socket and resets its connections.
 	close()
 }
@@ -59,11 +80,46 @@ type target struct {
 }
 
 func newServer(ctx context.Context) *server {
-	return &server{ctx: ctx, bindings: map[binding]*bound{}, limits: flowLimits{udpIdle, maxFlows}}
+	s := &server{ctx: ctx, bindings: map[binding]*bound{}, limits: limits{udpIdle, maxFlows, maxConnections, 1 << 10}}
+	var l unix.Rlimit // the Go runtime has raised the soft limit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) == nil {
+		s.limits.descriptors = l.Cur
+	}
+	s.divide()
+	return s
+}
+
+// divide divides the descriptors of this process among the bindings: clients of one pod must not take those of others. The caller holds mu.
+func (s *server) divide() {
+	all := min(s.limits.descriptors/perConnection, math.MaxInt32)
+	s.share.Store(max(1, int64(all)/max(1, int64(len(s.bindings)))))
+	for _, b := range s.bindings {
+		b.resize()
+	}
+}
+
+// most returns how many connections or flows a binding may have.
+func (s *server) most(limit int) int { return int(min(s.share.Load(), int64(limit))) }
+
+// acceptAll serves all connections until the listener is closed. It numbers them: the kernel returns them in their order.
+func (s *server) acceptAll(listener net.Listener) {
+	for number := uint64(1); ; number++ {
+		conn, err := listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as without descriptors; connections through host ports go on
+			<-time.After(acceptPause)
+			continue
+		}
+		if c, is := conn.(*net.UnixConn); is {
+			go s.serve(c, number)
+		}
+	}
 }
 
 // serve answers the requests of a client until it disconnects. The ports stay.
-func (s *server) serve(conn *net.UnixConn) {
+func (s *server) serve(conn *net.UnixConn, number uint64) {
 	defer conn.Close()
 	file, err := s.accept(conn)
 	if err != nil {
@@ -78,7 +134,7 @@ func (s *server) serve(conn *net.UnixConn) {
 	}
 	for {
 		var r request
-		if in.Decode(&r) != nil || out.Encode(s.do(pods, r)) != nil {
+		if in.Decode(&r) != nil || out.Encode(s.do(pods, number, r)) != nil {
 			return
 		}
 	}
@@ -130,15 +186,19 @@ func (s *server) accept(conn *net.UnixConn) (*os.File, error) {
 	return os.NewFile(uintptr(fds[0]), "network namespace"), nil
 }
 
-// do does a request of a client whose pods are in a network.
-func (s *server) do(pods *podNetwork, r request) (answer response) {
+// do does a request of a client whose pods are in a network. A client has one connection, so a connection with a lower number than another
+// one that has set ports was given up, with requests that waited while no worker ran.
+func (s *server) do(pods *podNetwork, number uint64, r request) (answer response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.Check != nil {
 		answer.Error = s.check(*r.Check)
 		return answer
 	}
-	s.pods = pods
+	if number < s.newest {
+		return response{Failure: "a later connection has set the ports"}
+	}
+	s.pods, s.newest = pods, number
 	if err := pods.configure(r.Network); err != nil {
 		answer.SourceError = err.Error()
 	}
@@ -240,6 +300,7 @@ func (s *server) set(owner string, ports []Forward) *Error {
 				return s.errorOf(f.Port, bindError(f.Port, err))
 			}
 			s.bindings[w.binding] = &bound{owner, e}
+			s.divide()
 			opened = append(opened, w.binding)
 		}
 	}
@@ -262,15 +323,17 @@ func (s *server) set(owner string, ports []Forward) *Error {
 func (s *server) remove(b binding) {
 	s.bindings[b].close()
 	delete(s.bindings, b)
+	s.divide()
 }
 
 // open binds a port of the host.
 func (s *server) open(w wanted) (endpoint, error) {
+	connections, flows := s.limits.connections, s.limits.flows
 	switch w.protocol {
 	case TCP:
-		return openTCP(s.ctx, w.addr, target{s.pods, w.to})
+		return openTCP(s.ctx, w.addr, target{s.pods, w.to}, func() int { return s.most(connections) })
 	case UDP:
-		return openUDP(s.ctx, w.addr, target{s.pods, w.to}, s.limits)
+		return openUDP(s.ctx, w.addr, target{s.pods, w.to}, s.limits.udpIdle, func() int { return s.most(flows) })
 	}
 	return nil, fmt.Errorf("protocol %q: %w", w.protocol, syscall.EPROTONOSUPPORT)
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,14 +21,17 @@ type tcpEndpoint struct {
 	listener *net.TCPListener
 	closed   chan struct{}
 	all      context.Context //nolint:containedctx // of the worker
+	most     func() int      // how many connections there may be
+	resized  chan struct{}   // receives after a change of open or most
 
 	mu    sync.Mutex
+	open  int // connections
 	to    target
 	ctx   context.Context //nolint:containedctx // of connections to the address in the pod, which end with a reset
 	reset context.CancelFunc
 }
 
-func openTCP(ctx context.Context, addr netip.AddrPort, to target) (endpoint, error) {
+func openTCP(ctx context.Context, addr netip.AddrPort, to target, most func() int) (endpoint, error) {
 	var c net.ListenConfig
 	c.SetMultipathTCP(false) // bytes could not be spliced
 	l, err := c.Listen(ctx, networkOf(TCP, addr.Addr()), addr.String())
@@ -38,7 +42,7 @@ func openTCP(ctx context.Context, addr netip.AddrPort, to target) (endpoint, err
 	if !is {
 		return nil, errors.Join(net.ErrClosed, l.Close())
 	}
-	e := &tcpEndpoint{listener: listener, closed: make(chan struct{}), to: to, all: ctx}
+	e := &tcpEndpoint{listener: listener, closed: make(chan struct{}), to: to, all: ctx, most: most, resized: make(chan struct{}, 1)}
 	e.ctx, e.reset = context.WithCancel(ctx)
 	go e.serve()
 	return e, nil
@@ -62,15 +66,43 @@ func (e *tcpEndpoint) close() {
 	e.reset()
 }
 
+func (e *tcpEndpoint) resize() {
+	select {
+	case e.resized <- struct{}{}:
+	default:
+	}
+}
+
+// isFull reports whether there are as many connections as there may be. Others wait in the kernel.
+func (e *tcpEndpoint) isFull() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.open >= e.most()
+}
+
 func (e *tcpEndpoint) serve() {
 	for {
+		for e.isFull() {
+			select {
+			case <-e.resized:
+			case <-e.closed:
+				return
+			}
+		}
 		conn, err := e.listener.AcceptTCP()
 		switch {
 		case err == nil:
 			e.mu.Lock()
+			e.open++
 			ctx, to := e.ctx, e.to
 			e.mu.Unlock()
-			go forward(ctx, conn, to)
+			go func() {
+				forward(ctx, conn, to)
+				e.mu.Lock()
+				e.open--
+				e.mu.Unlock()
+				e.resize()
+			}()
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
@@ -102,13 +134,48 @@ func forward(ctx context.Context, client *net.TCPConn, to target) {
 
 // transfer copies what one end sends to the other, and the end of that. After an error, both connections are reset.
 func transfer(from, to *net.TCPConn) {
-	_, err := io.Copy(to, from)
+	err := copyAll(to, from)
 	if err == nil {
 		err = to.CloseWrite()
 	}
 	if err != nil {
 		abort(from, to)
 	}
+}
+
+// copyAll copies until the end of a connection. It waits for bytes by itself: io.Copy has a pipe of 1 MiB for splice(2) meanwhile, and a few
+// idle connections would use what the kernel permits a user (fs.pipe-user-pages-soft).
+func copyAll(to, from *net.TCPConn) error {
+	raw, err := from.SyscallConn()
+	if err != nil {
+		return err
+	}
+	for {
+		n, err := waiting(raw)
+		if err != nil || n == 0 {
+			return err
+		}
+		if _, err := io.CopyN(to, from, int64(n)); err != nil {
+			return err
+		}
+	}
+}
+
+// waiting waits for bytes and returns how many have arrived. 0: there are no more.
+func waiting(raw syscall.RawConn) (n int, err error) {
+	readErr := raw.Read(func(fd uintptr) bool {
+		n, err = unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		if err == nil && n > 0 {
+			return true
+		}
+		// Not yet, the end, an error, or a byte that is urgent.
+		n, _, err = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK)
+		for errors.Is(err, unix.EINTR) {
+			n, _, err = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK)
+		}
+		return !errors.Is(err, unix.EAGAIN)
+	})
+	return n, errors.Join(readErr, err)
 }
 
 // abort closes connections with a reset.

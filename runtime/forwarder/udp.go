@@ -16,7 +16,7 @@ import (
 const (
 	// udpIdle is how long a flow may be idle, as that of a flow in both directions in the kernel (nf_conntrack_udp_timeout_stream).
 	udpIdle = 2 * time.Minute
-	// maxFlows bounds the flows of a port. The one that was idle for the longest time is closed for another one.
+	// maxFlows bounds the flows of a binding. The one that was idle for the longest time is closed for another one.
 	maxFlows = 1024
 	// maxDatagram is the size of the largest datagram.
 	maxDatagram = 1 << 16
@@ -27,20 +27,16 @@ var buffers = sync.Pool{New: func() any { b := make([]byte, maxDatagram); return
 
 // udpEndpoint forwards datagrams, with a connected socket for each client.
 type udpEndpoint struct {
-	ctx    context.Context //nolint:containedctx // of the worker
-	conn   *net.UDPConn
-	is4    bool
-	limits flowLimits
-
-	mu    sync.Mutex
-	to    target
-	flows map[flowKey]*flow
-}
-
-// flowLimits are [udpIdle] and [maxFlows].
-type flowLimits struct {
+	ctx  context.Context //nolint:containedctx // of the worker
+	conn *net.UDPConn
+	is4  bool
 	idle time.Duration
-	most int
+	most func() int // how many flows there may be
+
+	mu     sync.Mutex
+	to     target
+	flows  map[flowKey]*flow
+	closed bool // no flow is opened
 }
 
 // flowKey is a client and the address of the host that it uses, from which replies are sent.
@@ -55,7 +51,7 @@ type flow struct {
 	used atomic.Int64 // time of the last datagram in either direction (Unix, in ns)
 }
 
-func openUDP(ctx context.Context, addr netip.AddrPort, to target, limits flowLimits) (endpoint, error) {
+func openUDP(ctx context.Context, addr netip.AddrPort, to target, idle time.Duration, most func() int) (endpoint, error) {
 	is4 := addr.Addr().Is4()
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		ctlErr := raw.Control(func(fd uintptr) {
@@ -75,7 +71,7 @@ func openUDP(ctx context.Context, addr netip.AddrPort, to target, limits flowLim
 	if !is {
 		return nil, errors.Join(net.ErrClosed, l.Close())
 	}
-	e := &udpEndpoint{ctx: ctx, conn: conn, is4: is4, limits: limits, to: to, flows: map[flowKey]*flow{}}
+	e := &udpEndpoint{ctx: ctx, conn: conn, is4: is4, idle: idle, most: most, to: to, flows: map[flowKey]*flow{}}
 	go e.serve()
 	return e, nil
 }
@@ -89,10 +85,13 @@ func (e *udpEndpoint) retarget(to target) {
 	e.to = to
 }
 
+func (e *udpEndpoint) resize() {} // the next flow closes others
+
 func (e *udpEndpoint) close() {
 	_ = e.conn.Close()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.closed = true
 	e.closeFlows()
 }
 
@@ -123,13 +122,14 @@ func (e *udpEndpoint) serve() {
 	}
 }
 
-// destination returns the address of the host to which a datagram was sent; invalid: the kernel does not report it.
+// destination returns the address of the host to which a datagram was sent, or with which it answers a broadcast; invalid: the kernel does
+// not report it.
 func destination(oob []byte) netip.Addr {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
 		return netip.Addr{}
 	}
-	const at4, at6 = 8, 0 // ipi_addr of struct in_pktinfo, ipi6_addr of struct in6_pktinfo
+	const at4, at6 = 4, 0 // ipi_spec_dst of struct in_pktinfo, ipi6_addr of struct in6_pktinfo
 	for _, m := range messages {
 		switch {
 		case m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= at4+4:
@@ -156,10 +156,10 @@ func (e *udpEndpoint) source(local netip.Addr) []byte {
 func (e *udpEndpoint) flow(key flowKey) *flow {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if f := e.flows[key]; f != nil {
+	if f := e.flows[key]; f != nil || e.closed {
 		return f
 	}
-	if len(e.flows) >= e.limits.most {
+	for most := e.most(); len(e.flows) >= most; {
 		e.closeOldest()
 	}
 	client := netip.AddrPortFrom(key.client.Addr().WithZone(""), key.client.Port())
@@ -199,7 +199,7 @@ func (e *udpEndpoint) reply(key flowKey, f *flow) {
 	}
 	oob := e.source(key.local)
 	for {
-		left := e.limits.idle - time.Since(time.Unix(0, f.used.Load()))
+		left := e.idle - time.Since(time.Unix(0, f.used.Load()))
 		if left <= 0 || f.conn.SetReadDeadline(time.Now().Add(left)) != nil {
 			return
 		}

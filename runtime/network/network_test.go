@@ -2,17 +2,22 @@ package network
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/runtime/forwarder"
 )
 
 var compareAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
@@ -73,6 +78,61 @@ func write(t *testing.T, path, content string) {
 	}
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestReconcileForwards tests that the forwarder has the host ports of all pods after a reconciliation that could not list links.
+func TestReconcileForwards(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type request struct{ Owner string }
+	requests := make(chan request, 10)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		in := json.NewDecoder(conn)
+		if _, err := conn.Read(make([]byte, 1)); err != nil { // with the network namespace
+			return
+		}
+		for r := (request{}); in.Decode(&r) == nil; r = (request{}) {
+			requests <- r
+			if _, err := io.WriteString(conn, "{}\n"); err != nil {
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { _ = l.Close() })
+	var logs bytes.Buffer
+	o := options(t, &logs)
+	o.Forwarder = forwarder.NewClient(t.Context(), socket, "/proc/self/ns/net", o.Log)
+	n, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := forwarder.Forward{Port: forwarder.Port{Protocol: forwarder.TCP, Port: 8080}}
+	if err := o.Forwarder.Set(t.Context(), "u", forwarder.Network{}, []forwarder.Forward{port}); err != nil {
+		t.Fatal(err)
+	}
+	fault := errors.New("the dump was interrupted")
+	n.fault = func(string) error { return fault }
+	if err := n.Reconcile(t.Context(), nil); !errors.Is(err, fault) {
+		t.Errorf("%v, want %v", err, fault)
+	}
+	if err := errors.Join(l.Close(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var owners []string
+	for len(requests) > 0 {
+		owners = append(owners, (<-requests).Owner)
+	}
+	if want := []string{"", "u", ""}; !slices.Equal(owners, want) { // those without an owner have the ports of all pods
+		t.Errorf("requests for %q, want %q", owners, want)
 	}
 }
 

@@ -194,10 +194,11 @@ func (n *Network) reconcile(ctx context.Context, live []string) error {
 			errs = append(errs, n.tearDown(ctx, uid))
 		}
 	}
-	links, err := n.podLinks()
-	if err != nil {
-		return errors.Join(append(errs, err)...)
-	}
+	var links []netlink.Link
+	errs = append(errs, n.step(ctx, "find links of pods", func() (err error) {
+		links, err = n.podLinks()
+		return err
+	}))
 	for _, link := range links {
 		name := link.Attrs().Name
 		if !n.hasLink(name) {
