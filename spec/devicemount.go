@@ -30,7 +30,7 @@ func (p *Pod) DeviceMounts(c *Container) []VolumeMount {
 		below := func(dir string) bool { return host == dir || strings.HasPrefix(host, dir+"/") }
 		isDevice := s.Type == HostPathCharDevice || s.Type == HostPathBlockDevice || s.Type == "" && strings.HasPrefix(host, "/dev/")
 		given := slices.ContainsFunc(c.Devices, func(d Device) bool {
-			return below(d.Path) || strings.HasPrefix(d.Path, host+"/")
+			return d.CDI == "" && (below(d.Path) || strings.HasPrefix(d.Path, host+"/"))
 		})
 		if isDevice && !given && !slices.ContainsFunc(notDevices, below) {
 			found = append(found, *m)

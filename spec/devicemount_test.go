@@ -23,10 +23,14 @@ func TestDeviceMounts(t *testing.T) {
 		`hostPath.path = "/dev/bus/usb/001/002"` + "\n# devices":     false,
 		`hostPath.path = "/dev/bus"` + "\n# devices":                 false,
 		`hostPath.path = "/dev/bus-other"` + "\n# devices":           true,
+		`hostPath.path = "/dev/ttyUSB0"` + "\n# cdi":                 true,
 	} {
 		container := "[[containers]]\nname = \"c\"\nimage = \"i\"\nvolumeMounts.v = \"/device\"\n"
 		if strings.Contains(lines, "# devices") {
 			container += "devices = [\"/dev/bus/usb\"]\n"
+		}
+		if strings.Contains(lines, "# cdi") {
+			container += "devices = [\"example.com/gpu=0\"]\n"
 		}
 		if strings.Contains(lines, "# privileged") {
 			container += "securityContext.privileged = true\n"

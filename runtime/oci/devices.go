@@ -38,7 +38,8 @@ func addDevices(s *specs.Spec, in *Input) {
 	}
 }
 
-// addDeviceMounts adds the mounts of devices. It returns an error if something else is mounted there, such as a volume.
+// addDeviceMounts adds the mounts of devices, each before the mounts below it, such as a volume. It returns an error if something else is
+// mounted there.
 func addDeviceMounts(s *specs.Spec, in *Input) error {
 	for i := range in.DeviceMounts {
 		m := &in.DeviceMounts[i]
@@ -47,7 +48,11 @@ func addDeviceMounts(s *specs.Spec, in *Input) error {
 				return fmt.Errorf("mount %s of a CDI device: the container has another mount there", m.Destination)
 			}
 		}
-		s.Mounts = append(s.Mounts, *m)
+		at := slices.IndexFunc(s.Mounts, func(has specs.Mount) bool { return isBelow(has.Destination, m.Destination) })
+		if at < 0 {
+			at = len(s.Mounts)
+		}
+		s.Mounts = slices.Insert(s.Mounts, at, *m)
 	}
 	return nil
 }

@@ -68,12 +68,25 @@ func TestAddDevices(t *testing.T) {
 	}
 }
 
-// TestAddDeviceMounts: a mount of a device does not hide a volume.
+// TestAddDeviceMounts: a mount of a device does not hide a volume, at its destination or below it.
 func TestAddDeviceMounts(t *testing.T) {
 	s := &specs.Spec{Mounts: []specs.Mount{{Destination: "/data"}}}
 	lib := specs.Mount{Destination: "/lib/gpu.so", Source: "/lib/gpu.so.1", Type: "bind"}
 	if err := addDeviceMounts(s, &Input{DeviceMounts: []specs.Mount{lib}}); err != nil || len(s.Mounts) != 2 {
 		t.Errorf("%v, %+v", err, s.Mounts)
+	}
+	s.Mounts = []specs.Mount{{Destination: "/usr"}, {Destination: "/usr/lib-other"}, {Destination: "/usr/lib/a"}, {Destination: "/data"}}
+	in := &Input{DeviceMounts: []specs.Mount{{Destination: "/usr/lib/b/c"}, {Destination: "/usr/lib"}, {Destination: "/usr/lib/b"}}}
+	if err := addDeviceMounts(s, in); err != nil {
+		t.Error(err)
+	}
+	var order []string
+	for _, m := range s.Mounts {
+		order = append(order, m.Destination)
+	}
+	want := []string{"/usr", "/usr/lib-other", "/usr/lib", "/usr/lib/a", "/data", "/usr/lib/b", "/usr/lib/b/c"}
+	if diff := cmp.Diff(want, order); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
 	}
 	err := addDeviceMounts(s, &Input{DeviceMounts: []specs.Mount{{Destination: "/data"}}})
 	if err == nil || !strings.Contains(err.Error(), "/data of a CDI device: the container has another mount there") {

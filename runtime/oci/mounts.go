@@ -2,6 +2,7 @@ package oci
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -53,7 +54,12 @@ func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 }
 
 // inKernelFileSystem reports whether a path is at or below one of the file systems that the OCI runtime mounts in a container.
-func inKernelFileSystem(path string) bool {
+func inKernelFileSystem(name string) bool {
 	return slices.ContainsFunc([]string{"/dev", "/proc", "/sys"},
-		func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
+		func(dir string) bool { return name == dir || isBelow(name, dir) })
+}
+
+// isBelow reports whether a path is below a directory.
+func isBelow(name, dir string) bool {
+	return strings.HasPrefix(name, strings.TrimSuffix(path.Clean(dir), "/")+"/")
 }

@@ -105,6 +105,14 @@ func TestMaxRestarts(t *testing.T) {
 			now: 100, name: "and it has its restarts again", pod: once,
 			past: history{twice(1), request, ran("app", 3, 1), removed(2)}, want: do{pull("app", 4, 1)},
 		},
+		{
+			now: 100, name: "a restart of the container by onUnhealthy does not", pod: once,
+			past: history{
+				live, ran("app", 1, 1), running("app", 2), lifecycle.RestartUnhealthy{Container: "app"},
+				lifecycle.StopContainer{Ref: run("app", 2), Reason: lifecycle.ReasonRestartRequested},
+				exited("app", 2, 143), removed(1), ran("app", 3, 1), removed(2),
+			},
+		},
 	}.check(t)
 
 	both := limited(always, 1)
@@ -115,6 +123,32 @@ func TestMaxRestarts(t *testing.T) {
 		end := s.ContainerStatuses[0].State.Terminated
 		if s.Phase != phase || end == nil || end.Message != "The container has reached its maxRestarts of 1" {
 			t.Errorf("with exit code %d: phase %s, app %+v; want phase %s, as with the restart policy Never", code, s.Phase, end, phase)
+		}
+	}
+}
+
+// TestMaxRestartsOfReplacedPod checks who starts a pod again with all restarts of its containers.
+func TestMaxRestartsOfReplacedPod(t *testing.T) {
+	replace := lifecycle.Escalate{Step: lifecycle.StepReplace}
+	by := func(who string) happened {
+		return func(t lifecycle.Instant) lifecycle.Event { return lifecycle.RestartRequested{By: who, At: t} }
+	}
+	redefined := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.RestartRequested{By: "files", Redefined: true, At: t}
+	})
+	for name, c := range map[string]struct {
+		request history
+		want    int
+	}{
+		"a person":                         {history{by("uid 0")}, 0},
+		"a change of the definition":       {history{redefined}, 0},
+		"a start of the host":              {history{by(lifecycle.ByStart)}, 1},
+		"onUnhealthy":                      {history{replace}, 1},
+		"a person, while onUnhealthy does": {history{replace, by("uid 0")}, 0},
+	} {
+		f := fold(history{up(), ran("app", 1, 1), c.request, removeSandbox(1), sandboxRemoved(1), lifecycle.StartAgain{Round: 2}})
+		if got := f.Containers["app"].Exits; got != c.want || f.Round != 2 {
+			t.Errorf("%s starts the pod again: %d exits count in round %d, want %d in round 2", name, got, f.Round, c.want)
 		}
 	}
 }

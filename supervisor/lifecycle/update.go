@@ -7,7 +7,8 @@ import (
 )
 
 // RestartRequested requests to start the pod again in a new round, after everything that still runs has stopped. It replaces a
-// request to stop the pod. It changes nothing if the pod is being deleted or if a restart is pending.
+// request to stop the pod. It changes nothing if the pod is being deleted or if a restart is pending, other than that of an
+// escalation.
 type RestartRequested struct {
 	By        string
 	Redefined bool // see [Restart]
@@ -15,7 +16,7 @@ type RestartRequested struct {
 }
 
 func (e RestartRequested) apply(f *Facts) {
-	if f.Stop.Delete || f.Restart.pending() {
+	if f.Stop.Delete || f.Restart.pending() && f.Restart.By != EscalationBy {
 		return
 	}
 	f.Stop, f.Escalation = Stop{}, Escalation{}
@@ -24,11 +25,11 @@ func (e RestartRequested) apply(f *Facts) {
 
 // StartAgain opens a round after everything of the pod has stopped for a [RestartRequested]. Every container runs again, init
 // containers too, and no delay of an earlier failure applies. Restart counts continue; failures count from 0, except after the shutdown
-// of the host. See [RecordOnly].
+// of the host, and so do the restarts of maxRestarts, except for an escalation too. See [RecordOnly].
 type StartAgain struct{ Round int }
 
 func (a StartAgain) issued(f *Facts, at Instant) {
-	counts := f.Restart.afterShutdown()
+	counts, byEscalation := f.Restart.afterShutdown(), f.Restart.By == EscalationBy
 	f.Round, f.Again, f.AgainAt, f.Restart = a.Round, a.Round, at, Restart{}
 	f.Sandbox.Failures, f.Wait = 0, Wait{N: f.Wait.N} // the conditions are checked again
 	f.Trial.startAgain()
@@ -36,7 +37,10 @@ func (a StartAgain) issued(f *Facts, at Instant) {
 		if !f.ephemeral(name) {
 			c.resetDelays()
 			if !counts {
-				c.Failures, c.OOMKills, c.Exits = 0, 0, 0
+				c.Failures, c.OOMKills = 0, 0
+			}
+			if !counts && !byEscalation {
+				c.Exits = 0
 			}
 		}
 	}
@@ -120,7 +124,7 @@ func (e DefinitionChanged) apply(f *Facts) {
 			f.goes(e.From, c, true)
 		case slices.Contains(e.Restarted, c.Name):
 			f.goes(e.From, c, false)
-			f.replace(c.Name, ReasonDefinitionChanged)
+			f.renew(c.Name, ReasonDefinitionChanged)
 		default:
 			f.skipPostStart(c, e.To.Container(c.Name), e.At)
 			f.probeAgain(c, e.To.Container(c.Name), e.At)
@@ -129,7 +133,7 @@ func (e DefinitionChanged) apply(f *Facts) {
 	for c := range containersOf(e.To) {
 		if o := f.outgoing(c.Name); o != nil && o.Removed { // added again before it was forgotten
 			o.Removed = false
-			f.replace(c.Name, ReasonDefinitionChanged)
+			f.renew(c.Name, ReasonDefinitionChanged)
 		}
 	}
 	for name, image := range e.Images {
@@ -207,7 +211,7 @@ type ContainerRestartRequested struct {
 	At        Instant
 }
 
-func (e ContainerRestartRequested) apply(f *Facts) { f.replace(e.Container, ReasonRestartRequested) }
+func (e ContainerRestartRequested) apply(f *Facts) { f.renew(e.Container, ReasonRestartRequested) }
 
 // replace requests to replace the newest run of a container.
 func (f *Facts) replace(name string, why Reason) {
@@ -219,7 +223,12 @@ func (f *Facts) replace(name string, why Reason) {
 		c.Replaced = Replacement{Attempt: c.Newest.N(), Reason: why}
 	}
 	c.resetDelays()
-	if why != ReasonDeviceRemoved {
+}
+
+// renew requests to replace the newest run of a container, whose restarts count from 0: a person or a change of its definition starts it.
+func (f *Facts) renew(name string, why Reason) {
+	f.replace(name, why)
+	if c := f.Containers[name]; c != nil {
 		c.Exits = 0
 	}
 }

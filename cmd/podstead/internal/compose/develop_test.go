@@ -85,6 +85,8 @@ services:
   web:
     extends: {file: common/base.yaml, service: web}
 -- common/base.yaml --
+services: {web: {extends: {file: deep/base.yaml, service: web}}}
+-- common/deep/base.yaml --
 services: {web: {image: busybox}}
 -- db/compose.yaml --
 include: [more.yaml]
@@ -109,7 +111,7 @@ s
 		t.Fatal(errs)
 	}
 	named := []string{
-		".env", "base.yaml", "cache.env", "cache/a.yaml", "cache/b.yaml", "common/base.yaml", "compose.yaml", "db/.env", "db/compose.yaml",
+		".env", "base.yaml", "cache.env", "cache/a.yaml", "cache/b.yaml", "common/base.yaml", "common/deep/base.yaml", "compose.yaml", "db/.env", "db/compose.yaml",
 		"db/more.yaml",
 	}
 	check := func(r *Result, want []string) {

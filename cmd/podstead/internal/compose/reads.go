@@ -89,7 +89,8 @@ func (r *reads) compose(dir, name string) {
 	}
 	for i := 1; i < len(services.Content); i += 2 {
 		for _, extended := range r.texts(value(value(services.Content[i], "extends"), "file")) {
-			r.compose(dir, extended)
+			file := inside(dir, extended)
+			r.compose(filepath.Dir(file), file) // what it extends is relative to it
 		}
 	}
 }

@@ -251,6 +251,11 @@ func TestTrees(t *testing.T) {
 			t.Errorf("%s: has files outside", row.name)
 		}
 	}
+	link := filepath.Join(t.TempDir(), "link")
+	must(t, os.Symlink(filepath.Join(dir, "src"), link))
+	if got := take1(t, link, Set{Trees: []Tree{{Path: link, Include: []string{"c.py", "deep/*.py"}}}}); got != "c.py deep/d.py" {
+		t.Errorf("a link to a directory: %q", got)
+	}
 	if got := take1(t, dir, Set{Files: []string{dir + "/src/link.py", dir + "/none", dir + "/src"}}); got != "src/link.py" {
 		t.Errorf("files: %q", got)
 	}
@@ -290,12 +295,15 @@ func TestFileSystem(t *testing.T) {
 	write(t, in("src/main.py"), "1")
 	write(t, in("target/real.env"), "1")
 	must(t, os.Symlink(in("target/real.env"), in("link.env")))
+	write(t, in("v1/app.toml"), "1")
+	write(t, in("v2/app.toml"), "2")
+	must(t, os.Symlink("v1", in("current")))
 	w, err := New()
 	must(t, err)
 	t.Cleanup(func() { must(t, w.Close()) })
 	must(t, w.Watch(Set{
 		Files: []string{in("link.env"), in("later/new.env")},
-		Trees: []Tree{{Path: in("pods"), Flat: true, Include: []string{"*.toml"}}, {Path: in("src")}},
+		Trees: []Tree{{Path: in("pods"), Flat: true, Include: []string{"*.toml"}}, {Path: in("src")}, {Path: in("current"), Flat: true}},
 	}))
 	w.pending = map[string]bool{} // the files are new
 	for _, step := range []struct {
@@ -322,6 +330,12 @@ func TestFileSystem(t *testing.T) {
 			write(t, in("src/main.py"), "55555")
 		}, "src/main.py"},
 		{"a file after that", func() { write(t, in("src/again.py"), "") }, "src/again.py"},
+		{"a file in the target of a linked directory", func() { write(t, in("v1/new.toml"), "") }, "current/new.toml"},
+		{"a link to a directory that was replaced", func() {
+			must(t, os.Symlink("v2", in("next")))
+			must(t, os.Rename(in("next"), in("current")))
+		}, "current/app.toml current/new.toml"},
+		{"a file in its new target", func() { write(t, in("v2/app.toml"), "22") }, "current/app.toml"},
 	} {
 		step.act()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

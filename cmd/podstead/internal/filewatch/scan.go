@@ -26,7 +26,7 @@ type Set struct {
 	Trees []Tree
 }
 
-// Tree is a file, or a directory with the files below it. Links in it are not followed.
+// Tree is a file, or a directory with the files below it, or a link to one of them. Links in it are not followed.
 type Tree struct {
 	Path string
 	// Flat leaves out what is in subdirectories.
@@ -114,8 +114,12 @@ func (s *scan) tree(t *Tree) error {
 	if err != nil {
 		return err
 	}
-	s.dirs[filepath.Dir(t.Path)] = true
-	return filepath.WalkDir(t.Path, func(path string, e fs.DirEntry, err error) error {
+	root := t.Path
+	if target, err := filepath.EvalSymlinks(t.Path); err == nil {
+		root = target
+	}
+	s.dirs[filepath.Dir(t.Path)], s.dirs[filepath.Dir(root)] = true, true
+	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 				return nil // removed meanwhile, or of another user
@@ -125,11 +129,11 @@ func (s *scan) tree(t *Tree) error {
 		if len(s.files)+len(s.dirs) > maxFiles {
 			return fmt.Errorf("watch %s: more than %d files", t.Path, maxFiles)
 		}
-		relative, err := filepath.Rel(t.Path, path)
+		relative, err := filepath.Rel(root, path)
 		if err != nil {
 			return err
 		}
-		if path != t.Path {
+		if path != root {
 			ignored, err := ignore.MatchesOrParentMatches(relative)
 			if err != nil {
 				return fmt.Errorf("watch %s: %w", t.Path, err)
@@ -144,15 +148,15 @@ func (s *scan) tree(t *Tree) error {
 		switch {
 		case e.IsDir():
 			s.dirs[path] = true
-		case path == t.Path:
-			s.add(path)
+		case path == root:
+			s.add(t.Path)
 		case e.Type().IsRegular() || t.Flat:
 			included, err := include.MatchesOrParentMatches(relative)
 			if err != nil {
 				return fmt.Errorf("watch %s: %w", t.Path, err)
 			}
 			if included || len(t.Include) == 0 {
-				s.add(path)
+				s.add(filepath.Join(t.Path, relative))
 			}
 		}
 		return nil

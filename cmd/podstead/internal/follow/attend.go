@@ -222,9 +222,7 @@ func (a *Attendance) printOutput(ctx context.Context, at *attended) {
 	for ctx.Err() == nil {
 		p, deleted := at.state()
 		atRest := p.Status.AtRest || p.Status.Phase.Terminal()
-		if !atRest || deleted {
-			_ = a.run.printLines(ctx, m, q) // without an error at rest, or when the pod is deleted
-		}
+		_ = a.run.printLines(ctx, m, q) // without an error at rest, which a pod can have reached meanwhile, or when the pod is deleted
 		if deleted {
 			return
 		}

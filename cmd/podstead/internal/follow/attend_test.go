@@ -11,6 +11,31 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 )
 
+// TestAttendAtRest follows a pod that has completed before it is noticed.
+func TestAttendAtRest(t *testing.T) {
+	t.Parallel()
+	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
+	c := client.New(h.socket, "podstead up")
+	defer c.Close()
+	begun := time.Now()
+	q := file("job", "echo ran")
+	q.Keep = true
+	if _, err := c.Create(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	for change, err := range c.Watch(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if change.Object.Status.Phase == api.PhaseSucceeded && change.Object.Status.AtRest {
+			break
+		}
+	}
+	a := Attend(t.Context(), Options{Daemon: c, Connect: h.connect, Printer: s}, begun, func(string) bool { return true })
+	defer a.Close()
+	s.await(t, "the line of the job", func() bool { return slices.Equal(s.lines, []string{"job/c ran"}) })
+}
+
 // TestAttend follows pods that are created, complete, start again, and are deleted, over a restart of the daemon. What other pods write,
 // and what was written before, is not printed.
 func TestAttend(t *testing.T) {

@@ -109,8 +109,8 @@ func (o *LogOptions) follow(ctx context.Context, pod string, q client.OutputQuer
 	for lost := false; ; lost = true {
 		begun := time.Now()
 		err := o.print(ctx, pod, q)
-		if e, ok := errors.AsType[*api.Error](err); ok && e.Status == http.StatusNotFound && lost {
-			return nil // deleted while there was no connection
+		if e, ok := errors.AsType[*api.Error](err); ok && e.Status == http.StatusNotFound && (lost || len(q.Containers) == 0) {
+			return nil // deleted since it was listed, or while there was no connection; otherwise the container may not exist
 		}
 		if !errors.Is(err, api.ErrUnavailable) {
 			return err

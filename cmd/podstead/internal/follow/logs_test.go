@@ -99,6 +99,7 @@ func TestLogs(t *testing.T) {
 		stopped     error
 		outage      time.Duration
 		once        bool // without Follow
+		containers  []string
 		want        []string
 		connections int
 		err         string
@@ -123,7 +124,13 @@ func TestLogs(t *testing.T) {
 		"a pod deleted without a connection": {
 			answers: []answer{{[]string{"1"}, errEOF, 0}, {err: missing}}, want: []string{"a 1"}, connections: 2,
 		},
-		"a pod that does not exist":      {answers: []answer{{err: missing}}, connections: 1, err: "no such pod"},
+		"a pod deleted since it was listed": {answers: []answer{{err: missing}}, connections: 1},
+		"a pod deleted before it is printed, without follow": {
+			answers: []answer{{err: missing}}, once: true, connections: 1, err: "no such pod",
+		},
+		"a container that does not exist": {
+			answers: []answer{{err: missing}}, containers: []string{"none"}, connections: 1, err: "no such pod",
+		},
 		"an invalid request":             {answers: []answer{{err: errEOF}, {err: invalid}}, connections: 2, err: "invalid"},
 		"a daemon stopped with its pods": {answers: []answer{{err: errEOF}}, stopped: &api.StoppedError{}, connections: 1},
 		"a daemon that does not start": {
@@ -144,7 +151,7 @@ func TestLogs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &logDaemon{answers: test.answers, stopped: test.stopped, outage: test.outage}
-				lines, connections, err := printed(t, d, client.OutputQuery{Follow: !test.once}, pod("a"))
+				lines, connections, err := printed(t, d, client.OutputQuery{Follow: !test.once, Containers: test.containers}, pod("a"))
 				if diff := cmp.Diff(test.want, lines); diff != "" {
 					t.Errorf("lines (-want +got):\n%s", diff)
 				}
