@@ -68,8 +68,8 @@ func connectV2(ctx context.Context, dir string, uid int) (*usermanager.Manager, 
 // long as the namespaces for that reason.
 //
 // A daemon that was started on demand is moved to the scope, out of the session of the command. So is another one that could not start
-// containers in the scope otherwise. The daemon of a service stays in the cgroup of that. Pasta and the forwarder are moved: they are needed
-// as long as pods run.
+// containers in the scope otherwise. The daemon of a service stays in the cgroup of that. Pasta and the forwarder are moved: they are
+// needed as long as pods run.
 //
 // If pods have cgroups, it repeats what fails: without the scope, a daemon does not create their containers in it.
 func (n *Namespaces) Delegate(ctx context.Context, dir string, onDemand bool) (Delegation, error) {
