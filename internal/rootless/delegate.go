@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/podstead/podstead/internal/usermanager"
@@ -23,6 +24,8 @@ const (
 	delegateTimeout = 20 * time.Second
 	// moveTimeout bounds them at the end of a command that has started pasta or the forwarder.
 	moveTimeout = 5 * time.Second
+	// delegateRetry is the time between two requests for the cgroup of pods that run.
+	delegateRetry = 2 * time.Second
 )
 
 // ErrCgroupV1 is the error of [Namespaces.Delegate] on a host with cgroup v1.
@@ -65,11 +68,42 @@ func connectV2(ctx context.Context, dir string, uid int) (*usermanager.Manager, 
 // long as the namespaces for that reason.
 //
 // A daemon that was started on demand is moved to the scope, out of the session of the command. So is another one that could not start
-// containers in the scope otherwise. The daemon of a service stays in the cgroup of that. Pasta and the forwarder are moved: they are needed
-// as long as pods run.
+// containers in the scope otherwise. The daemon of a service stays in the cgroup of that. Pasta and the forwarder are moved: they are
+// needed as long as pods run.
+//
+// If pods have cgroups, it repeats what fails: without the scope, a daemon does not create their containers in it.
 func (n *Namespaces) Delegate(ctx context.Context, dir string, onDemand bool) (Delegation, error) {
 	ctx, cancel := context.WithTimeout(ctx, delegateTimeout)
 	defer cancel()
+	return n.repeat(ctx, n.inScope, func() (Delegation, error) { return n.delegate(ctx, dir, onDemand) })
+}
+
+// repeat calls request until it succeeds, the cgroup is not needed, or ctx ends. It warns of the first error.
+func (n *Namespaces) repeat(ctx context.Context, needed func() bool, request func() (Delegation, error)) (Delegation, error) {
+	for first := true; ; first = false {
+		d, err := request()
+		if err == nil || !needed() {
+			return d, err
+		}
+		if first {
+			n.warn("pods have cgroups that the daemon cannot use, retrying: " + err.Error())
+		}
+		select {
+		case <-time.After(delegateRetry):
+		case <-ctx.Done():
+			return d, err
+		}
+	}
+}
+
+// inScope reports whether the scope has the monitor, which starts containers in it.
+func (n *Namespaces) inScope() bool {
+	return slices.ContainsFunc(n.monitorsIn(processOf(os.Getpid()).namespace("user")), func(p process) bool {
+		return usermanager.InScope(p.PID, Scope(n.RunDir))
+	})
+}
+
+func (n *Namespaces) delegate(ctx context.Context, dir string, onDemand bool) (Delegation, error) {
 	m, err := connectV2(ctx, dir, User())
 	if err != nil {
 		return Delegation{}, err

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 
 	"golang.org/x/sys/unix"
 
@@ -181,6 +182,42 @@ func TestForwarder(t *testing.T) {
 	}
 	if o, err := n.Forwarder(); err != nil || len(warnings) != 1 || !strings.Contains(o.Error, "no such file") {
 		t.Errorf("state %+v, %v, %q", o, err, warnings)
+	}
+}
+
+// TestRepeat tests that a cgroup is requested again while pods need it.
+func TestRepeat(t *testing.T) {
+	fails := errors.New("no answer")
+	for _, test := range []struct {
+		name            string
+		needed, answers bool
+		requests        int
+		warnings        int
+		err             error
+	}{
+		{"no pods", false, false, 1, 0, fails},
+		{"answers later", true, true, 3, 1, nil},
+		{"no answer", true, false, 10, 1, fails},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*delegateRetry-1)
+			defer cancel()
+			var warnings []string
+			n := &Namespaces{Warn: func(message string) { warnings = append(warnings, message) }}
+			requests := 0
+			d, err := n.repeat(ctx, func() bool { return test.needed }, func() (Delegation, error) {
+				if requests++; test.answers && requests == 3 {
+					return Delegation{Cgroup: "/pods"}, nil
+				}
+				return Delegation{}, fails
+			})
+			if !errors.Is(err, test.err) || (d.Cgroup != "") != (err == nil) {
+				t.Errorf("%s: %v, %v", test.name, d, err)
+			}
+			if requests != test.requests || len(warnings) != test.warnings {
+				t.Errorf("%s: %d requests, %q", test.name, requests, warnings)
+			}
+		})
 	}
 }
 

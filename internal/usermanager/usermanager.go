@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -221,6 +222,12 @@ func commonParent(a, b string) string {
 	}
 	return "/" + strings.Trim(strings.Join(parts[:n], "/"), "/")
 }
+
+// InScope reports whether a process is in a scope.
+func InScope(pid int, name string) bool { return within(cgroupOf(pid), name) }
+
+// within reports whether a cgroup is that of a unit or below it.
+func within(group, unit string) bool { return slices.Contains(strings.Split(group, "/"), unit) }
 
 // cgroupOf returns the cgroup of a process in the hierarchy of cgroup v2; "": it has exited.
 func cgroupOf(pid int) string {

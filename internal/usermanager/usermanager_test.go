@@ -54,6 +54,18 @@ func TestCommonParent(t *testing.T) {
 	}
 }
 
+// TestWithin tests which cgroups are those of a scope.
+func TestWithin(t *testing.T) {
+	for group, want := range map[string]bool{
+		"": false, "/": false, "/user.slice/session-1.scope": false, "/app.slice/pods.scope": true, "/app.slice/pods.scope/monitor": true,
+		"/app.slice/other-pods.scope/monitor": false,
+	} {
+		if got := within(group, "pods.scope"); got != want {
+			t.Errorf("%q: %v", group, got)
+		}
+	}
+}
+
 // TestMoveWithin tests that a process is moved by writing to its cgroup where that is possible, without a request to systemd.
 func TestMoveWithin(t *testing.T) {
 	mount := t.TempDir()

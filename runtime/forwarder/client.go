@@ -37,13 +37,16 @@ type Client struct {
 	close   context.CancelFunc
 	workers sync.WaitGroup
 
-	mu        sync.Mutex // held during requests
+	sem       chan struct{} // holds a token during requests
 	network   Network
-	all       map[string][]Forward
 	conn      *connection // nil: there is none
 	restoring bool
-	unsure    bool   // the worker can have ports that all does not have, such as those of a request that was given up
 	warned    string // the last reason why sources are not kept
+
+	// mu guards the fields below. It is never held during I/O. Only the holder of sem writes them.
+	mu     sync.Mutex
+	all    map[string][]Forward
+	unsure bool // the worker can have ports that all does not have, such as those of a request that was given up
 }
 
 // connection is a connection to a worker.
@@ -55,7 +58,7 @@ type connection struct {
 // NewClient returns a client that does not connect yet. The socket is that of [Socket], and namespace the path of the network namespace of
 // pods. The client is used until Close, also after the end of ctx.
 func NewClient(ctx context.Context, socket, namespace string, log *slog.Logger) *Client {
-	c := &Client{socket: socket, namespace: namespace, log: log, all: map[string][]Forward{}}
+	c := &Client{socket: socket, namespace: namespace, log: log, sem: make(chan struct{}, 1), all: map[string][]Forward{}}
 	c.closed, c.close = context.WithCancel(context.WithoutCancel(ctx))
 	return c
 }
@@ -63,16 +66,54 @@ func NewClient(ctx context.Context, socket, namespace string, log *slog.Logger) 
 // Close closes the connection. The ports stay open.
 func (c *Client) Close() {
 	c.close()
-	c.mu.Lock()
+	c.sem <- struct{}{} // each holder is bounded by timeouts
 	c.disconnect()
-	c.mu.Unlock()
+	c.release()
 	c.workers.Wait()
+}
+
+// acquire waits for the end of requests.
+func (c *Client) acquire(ctx context.Context) error {
+	select {
+	case c.sem <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the forwarder of host ports: %w", ctx.Err())
+	}
+}
+
+func (c *Client) release() { <-c.sem }
+
+// needsNothing reports whether a pod has no ports.
+func (c *Client) needsNothing(uid string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, had := c.all[uid]
+	return !had && !c.unsure
+}
+
+// put sets the ports of a pod. The caller holds sem.
+func (c *Client) put(uid string, ports []Forward) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.all[uid] = ports; len(ports) == 0 {
+		delete(c.all, uid)
+	}
+}
+
+// setUnsure sets unsure. The caller holds sem.
+func (c *Client) setUnsure(unsure bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unsure = unsure
 }
 
 // Check returns an [*Error] if a port cannot be bound.
 func (c *Client) Check(ctx context.Context, p Port) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.acquire(ctx); err != nil {
+		return err
+	}
+	defer c.release()
 	answer, err := c.do(ctx, request{Check: &p})
 	return joined(err, answer.Error)
 }
@@ -80,26 +121,23 @@ func (c *Client) Check(ctx context.Context, p Port) error {
 // Set opens the ports of a pod in a network, and closes its other ones. No ports: all are closed. Connections through a port that is
 // closed, or is forwarded to another address from now on, are reset. After an error, the pod has the ports of before.
 func (c *Client) Set(ctx context.Context, uid string, n Network, ports []Forward) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	before, had := c.all[uid]
-	if len(ports) == 0 && !had && !c.unsure {
+	if len(ports) == 0 && c.needsNothing(uid) {
 		return nil
 	}
-	c.network, c.all[uid] = n, ports
-	if len(ports) == 0 {
-		delete(c.all, uid)
+	if err := c.acquire(ctx); err != nil {
+		return err
 	}
+	defer c.release()
+	before := c.all[uid]
+	c.network = n
+	c.put(uid, ports)
 	answer, err := c.do(ctx, request{Owner: uid, Ports: ports})
 	err = joined(err, answer.Error)
-	switch {
-	case err == nil:
-	case len(ports) == 0 && hasNoProcess(err):
+	if len(ports) == 0 && hasNoProcess(err) {
 		return nil
-	case had:
-		c.all[uid] = before
-	default:
-		delete(c.all, uid)
+	}
+	if err != nil {
+		c.put(uid, before)
 	}
 	return err
 }
@@ -107,22 +145,31 @@ func (c *Client) Set(ctx context.Context, uid string, n Network, ports []Forward
 // Replace sets the ports of all pods, by UID. The errors of ports are joined. Those ports are tried again, unless [Client.Set] changes
 // them.
 func (c *Client) Replace(ctx context.Context, n Network, all map[string][]Forward) error {
+	if err := c.acquire(ctx); err != nil {
+		return err
+	}
+	defer c.release()
+	_, workers := processes(c.socket)
+	idle := len(all) == 0 && c.conn == nil && !c.unsure && len(workers) == 0
+	c.network = n
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.network, c.all = n, map[string][]Forward{}
+	c.all = map[string][]Forward{}
 	maps.Copy(c.all, all)
-	if _, workers := processes(c.socket); len(all) == 0 && c.conn == nil && !c.unsure && len(workers) == 0 {
+	c.mu.Unlock()
+	if idle {
 		return nil // no worker is started for that
 	}
-	c.unsure = true // a worker can have ports of an earlier daemon
 	err := c.replace(ctx)
+	if errors.Is(err, ErrUnavailable) && !hasNoProcess(err) {
+		c.setUnsure(true) // a worker can have ports of an earlier daemon
+	}
 	if err != nil {
 		c.restoreLater()
 	}
 	return err
 }
 
-// replace sends all ports. The caller holds mu.
+// replace sends all ports. The caller holds sem.
 func (c *Client) replace(ctx context.Context) error {
 	if c.conn == nil {
 		return c.connect(ctx)
@@ -131,7 +178,7 @@ func (c *Client) replace(ctx context.Context) error {
 	return joined(err, slices.Collect(maps.Values(answer.Errors))...)
 }
 
-// do sends a request to the worker, and all ports if it is another one. The caller holds mu.
+// do sends a request to the worker, and all ports if it is another one. The caller holds sem.
 func (c *Client) do(ctx context.Context, r request) (response, error) {
 	if c.conn != nil {
 		answer, err := c.exchange(ctx, r)
@@ -147,13 +194,13 @@ func (c *Client) do(ctx context.Context, r request) (response, error) {
 	return c.exchange(ctx, r)
 }
 
-// connect connects to the worker and sends all ports. The caller holds mu. Only after an [ErrUnavailable] there is no connection.
+// connect connects to the worker and sends all ports. The caller holds sem. Only after an [ErrUnavailable] there is no connection.
 func (c *Client) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	conn, err := c.dial(ctx)
 	if hasNoProcess(err) {
-		c.unsure = false
+		c.setUnsure(false)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -205,8 +252,8 @@ func (c *Client) read(conn *connection) {
 		conn.responses <- r
 	}
 	close(conn.responses)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.sem <- struct{}{}
+	defer c.release()
 	if c.conn == conn {
 		c.disconnect()
 	}
@@ -215,7 +262,7 @@ func (c *Client) read(conn *connection) {
 	}
 }
 
-// disconnect closes the connection. The caller holds mu.
+// disconnect closes the connection. The caller holds sem.
 func (c *Client) disconnect() {
 	if c.conn != nil {
 		_ = c.conn.Close()
@@ -223,7 +270,7 @@ func (c *Client) disconnect() {
 	}
 }
 
-// exchange sends a request and returns the response. The caller holds mu, and there is a connection. After an error there is none: a late
+// exchange sends a request and returns the response. The caller holds sem, and there is a connection. After an error there is none: a late
 // response would be that of another request.
 func (c *Client) exchange(ctx context.Context, r request) (response, error) {
 	answer, err := c.send(ctx, r)
@@ -233,11 +280,11 @@ func (c *Client) exchange(ctx context.Context, r request) (response, error) {
 	if err != nil {
 		c.disconnect()
 		// A worker that has answered has not done it. Another one may have done it, or does it later.
-		c.unsure = c.unsure || r.Check == nil && answer.Failure == ""
+		c.setUnsure(c.unsure || r.Check == nil && answer.Failure == "")
 		return response{}, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	if r.Check == nil {
-		c.unsure = c.unsure && r.Owner != "" // the request with all ports closes all others
+		c.setUnsure(c.unsure && r.Owner != "") // the request with all ports closes all others
 		c.warn(answer.SourceError)
 	}
 	return answer, nil
@@ -265,7 +312,7 @@ func (c *Client) send(ctx context.Context, r request) (response, error) {
 	}
 }
 
-// warn logs once why clients have the address of the gateway. The caller holds mu.
+// warn logs once why clients have the address of the gateway. The caller holds sem.
 func (c *Client) warn(reason string) {
 	if reason != "" && reason != c.warned {
 		c.log.Warn("pods see the address of their gateway in place of that of clients of host ports", slog.String("error", reason))
@@ -273,7 +320,7 @@ func (c *Client) warn(reason string) {
 	c.warned = reason
 }
 
-// restoreLater starts the restoration of all ports, unless it runs. The caller holds mu.
+// restoreLater starts the restoration of all ports, unless it runs. The caller holds sem.
 func (c *Client) restoreLater() {
 	if c.restoring || c.closed.Err() != nil {
 		return
@@ -291,7 +338,7 @@ func (c *Client) restore() {
 		case <-c.closed.Done():
 			return
 		}
-		c.mu.Lock()
+		c.sem <- struct{}{}
 		var err error
 		if len(c.all) > 0 || c.unsure {
 			err = c.replace(c.closed)
@@ -303,7 +350,7 @@ func (c *Client) restore() {
 			c.log.Warn("host ports of pods are not set, retrying", slog.Any("error", err))
 			said = true
 		}
-		c.mu.Unlock()
+		c.release()
 		if err == nil {
 			return
 		}

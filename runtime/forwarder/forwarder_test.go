@@ -604,7 +604,7 @@ func TestRestored(t *testing.T) {
 	}
 
 	// Another process has the port before the client connects again: that is at the earliest after firstRetry.
-	c.mu.Lock()
+	c.sem <- struct{}{}
 	killed := workerOf(socket, first.Process.Pid)
 	if err := unix.Kill(killed, unix.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -614,7 +614,7 @@ func TestRestored(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.mu.Unlock()
+	c.release()
 	await(t, "another worker runs", func() bool { w := workerOf(socket, first.Process.Pid); return w != 0 && w != killed })
 	if err := thief.Close(); err != nil {
 		t.Fatal(err)
@@ -715,7 +715,7 @@ func TestGivenUp(t *testing.T) {
 			f := forwardTo(TCP, freePort(t), pod(t, "pod"))
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			if err := c.Set(ctx, "u", Network{}, []Forward{f}); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			if err := c.Set(ctx, "u", Network{}, []Forward{f}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatal(err)
 			}
 			conn, err := l.AcceptUnix()
@@ -734,6 +734,37 @@ func TestGivenUp(t *testing.T) {
 			}
 			await(t, "the port is closed", func() bool { return Check(f.Port) == nil })
 		})
+	}
+}
+
+// TestWaiting tests that a request of one pod delays others only as long as these wish, and not those without ports.
+func TestWaiting(t *testing.T) {
+	_, c, _ := newIdleServer(t)
+	f := forwardTo(TCP, freePort(t), pod(t, "pod"))
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- c.Replace(ctx, Network{}, map[string][]Forward{"u": {f}}) }()
+	await(t, "a request is sent", func() bool { return len(c.sem) > 0 && !c.needsNothing("u") })
+	if err := c.Set(t.Context(), "without ports", Network{}, nil); err != nil {
+		t.Error(err)
+	}
+	short, stop := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer stop()
+	for what, err := range map[string]error{
+		"set": c.Set(short, "other", Network{}, []Forward{f}), "check": c.Check(short, f.Port), "replace": c.Replace(short, Network{}, nil),
+	} {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	select {
+	case err := <-done:
+		t.Errorf("the first request was answered: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

@@ -96,13 +96,7 @@ func (e *tcpEndpoint) serve() {
 			e.open++
 			ctx, to := e.ctx, e.to
 			e.mu.Unlock()
-			go func() {
-				forward(ctx, conn, to)
-				e.mu.Lock()
-				e.open--
-				e.mu.Unlock()
-				e.resize()
-			}()
+			go e.forward(ctx, conn, to)
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:
@@ -112,6 +106,14 @@ func (e *tcpEndpoint) serve() {
 			}
 		}
 	}
+}
+
+func (e *tcpEndpoint) forward(ctx context.Context, client *net.TCPConn, to target) {
+	forward(ctx, client, to)
+	e.mu.Lock()
+	e.open--
+	e.mu.Unlock()
+	e.resize()
 }
 
 // forward connects a client with a pod until both have closed the connection, or ctx is canceled.
@@ -143,8 +145,8 @@ func transfer(from, to *net.TCPConn) {
 	}
 }
 
-// copyAll copies until the end of a connection. It waits for bytes by itself: io.Copy has a pipe of 1 MiB for splice(2) meanwhile, and a few
-// idle connections would use what the kernel permits a user (fs.pipe-user-pages-soft).
+// copyAll copies until the end of a connection. It waits for bytes by itself: io.Copy has a pipe of 1 MiB for splice(2) meanwhile, and a
+// few idle connections would use what the kernel permits a user (fs.pipe-user-pages-soft).
 func copyAll(to, from *net.TCPConn) error {
 	raw, err := from.SyscallConn()
 	if err != nil {
