@@ -31,8 +31,10 @@ func write(t *testing.T, path, text string) {
 type fake struct {
 	mu      sync.Mutex
 	files   map[string]int
-	full    bool  // the notifier refuses directories
-	failure error // of a scan
+	dir     string // the directory of the files, below /
+	armed   string // the directory that was added last
+	full    bool   // the notifier refuses directories
+	failure error  // of a scan, which lacks /tree then
 }
 
 // set changes a file; version 0 removes it.
@@ -47,17 +49,21 @@ func (f *fake) set(path string, version int) {
 func (f *fake) take(*Set) (*scan, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.failure != nil {
-		return nil, f.failure
-	}
-	now := &scan{files: map[string]stamp{}, dirs: map[string]bool{"/": true}, changed: map[string]time.Time{}}
+	now := newScan()
+	now.dirs["/"+f.dir] = true
 	for path, version := range f.files {
-		now.files[path] = stamp{size: int64(version)}
+		if f.failure == nil || !strings.HasPrefix(path, "/tree/") {
+			now.files[path] = stamp{size: int64(version)}
+		}
 	}
-	return now, nil
+	if f.failure != nil {
+		now.failed = []string{"/tree"}
+	}
+	return now, f.failure
 }
 
-func (f *fake) Add(string) error {
+func (f *fake) Add(dir string) error {
+	f.armed = dir
 	if f.full {
 		return errors.New("no space left on device")
 	}
@@ -147,10 +153,10 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// TestFailedScan: an error of a scan ends one call, and what changed is reported by the next one.
+// TestFailedScan: an error of a scan ends one call. The next ones report the changes of what was scanned, and at last those of the rest.
 func TestFailedScan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{files: map[string]int{"/a": 1}}
+		f := &fake{files: map[string]int{"/a": 1, "/tree/b": 1, "/tree/c": 1}}
 		w := newWatcher(f.take, f)
 		must(t, w.Watch(Set{}))
 		f.failure = errors.New("too many files")
@@ -158,13 +164,30 @@ func TestFailedScan(t *testing.T) {
 		if got := next(t, w); got != "too many files after 300ms" {
 			t.Errorf("got %q", got)
 		}
-		if err := w.Watch(Set{Files: []string{"/other"}}); err == nil || len(w.set.Files) > 0 {
-			t.Errorf("a set that cannot be scanned is watched: %v", err)
+		f.dir = "proc"
+		if err := w.Watch(Set{Files: []string{"/other"}}); err == nil || len(w.set.Files) > 0 || f.armed != "/" {
+			t.Errorf("a set that cannot be scanned is watched: %v, directory %s", err, f.armed)
+		}
+		f.dir = ""
+		f.set("/a", 2)
+		f.set("/tree/b", 2)
+		w.changed()
+		if got := next(t, w); got != "/a after 300ms" {
+			t.Errorf("got %q", got)
+		}
+		f.failure = errors.New("even more files")
+		w.changed()
+		if got := next(t, w); got != "even more files after 300ms" {
+			t.Errorf("got %q", got)
 		}
 		f.failure = nil
-		f.set("/a", 2)
-		if got := next(t, w); got != "/a after 10.3s" {
+		if got := next(t, w); got != "/tree/b after 10.3s" {
 			t.Errorf("got %q", got)
+		}
+		f.failure = errors.New("even more files")
+		w.changed()
+		if got := next(t, w); got != "even more files after 300ms" {
+			t.Errorf("again: got %q", got)
 		}
 	})
 }
@@ -271,7 +294,16 @@ func TestTooManyFiles(t *testing.T) {
 	for i := range maxFiles + 2 {
 		must(t, os.Link(first(t, dir), fmt.Sprintf("%s/%d", dir, i)))
 	}
-	_, err := take(&Set{Trees: []Tree{{Path: dir}}})
+	other := t.TempDir()
+	write(t, filepath.Join(other, "pods/web.toml"), "")
+	write(t, filepath.Join(other, "web.env"), "")
+	now, err := take(&Set{
+		Files: []string{filepath.Join(other, "web.env")},
+		Trees: []Tree{{Path: dir}, {Path: filepath.Join(other, "pods"), Flat: true}},
+	})
+	if len(now.files) != 2 || !slices.Equal(now.failed, []string{dir}) {
+		t.Errorf("%d files are watched, want the others; failed: %q", len(now.files), now.failed)
+	}
 	if err == nil || err.Error() != fmt.Sprintf("watch %s: more than %d files", dir, maxFiles) {
 		t.Errorf("error %v", err)
 	}

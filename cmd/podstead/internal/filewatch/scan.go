@@ -1,9 +1,11 @@
 package filewatch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -79,11 +81,16 @@ type scan struct {
 	files   map[string]stamp     // those that exist
 	changed map[string]time.Time // when the files were last written, renamed or created, or had their mode changed
 	dirs    map[string]bool      // those whose entries can change the state; they need not exist
+	failed  []string             // the paths of trees that are left out
 }
 
-// take returns the state of a set.
+func newScan() *scan {
+	return &scan{files: map[string]stamp{}, changed: map[string]time.Time{}, dirs: map[string]bool{}}
+}
+
+// take returns the state of a set. After an error it lacks trees, such as one with too many files.
 func take(s *Set) (*scan, error) {
-	now := &scan{files: map[string]stamp{}, changed: map[string]time.Time{}, dirs: map[string]bool{}}
+	now := newScan()
 	for _, path := range s.Files {
 		now.add(path)
 		now.dirs[filepath.Dir(path)] = true
@@ -91,12 +98,36 @@ func take(s *Set) (*scan, error) {
 			now.dirs[filepath.Dir(target)] = true
 		}
 	}
-	for i := range s.Trees {
-		if err := now.tree(&s.Trees[i]); err != nil {
-			return nil, err
+	var first error
+	for _, flat := range []bool{true, false} { // many files in a tree must not hide a directory of definitions
+		for i := range s.Trees {
+			t := &s.Trees[i]
+			if t.Flat != flat {
+				continue
+			}
+			found, err := t.scan(len(now.files) + len(now.dirs))
+			if err != nil {
+				first, now.failed = cmp.Or(first, err), append(now.failed, t.Path)
+				continue
+			}
+			maps.Copy(now.files, found.files)
+			maps.Copy(now.changed, found.changed)
+			maps.Copy(now.dirs, found.dirs)
 		}
 	}
-	return now, nil
+	return now, first
+}
+
+// keep adds the files of trees that are left out, as they were in an earlier state of the set.
+func (s *scan) keep(before *scan, set *Set) {
+	for path, was := range before.files {
+		if _, exists := s.files[path]; exists || slices.Contains(set.Files, path) {
+			continue
+		}
+		if slices.ContainsFunc(s.failed, func(tree string) bool { return path == tree || strings.HasPrefix(path, tree+"/") }) {
+			s.files[path] = was
+		}
+	}
 }
 
 // add adds a file, if it exists.
@@ -108,25 +139,26 @@ func (s *scan) add(path string) {
 	}
 }
 
-// tree adds the files of a tree.
-func (s *scan) tree(t *Tree) error {
+// scan returns the state of a tree. Others have a number of files and directories.
+func (t *Tree) scan(others int) (*scan, error) {
 	include, ignore, err := t.matchers()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	s := newScan()
 	root := t.Path
 	if target, err := filepath.EvalSymlinks(t.Path); err == nil {
 		root = target
 	}
 	s.dirs[filepath.Dir(t.Path)], s.dirs[filepath.Dir(root)] = true, true
-	return filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 				return nil // removed meanwhile, or of another user
 			}
 			return fmt.Errorf("watch %s: %w", t.Path, err)
 		}
-		if len(s.files)+len(s.dirs) > maxFiles {
+		if others+len(s.files)+len(s.dirs) > maxFiles {
 			return fmt.Errorf("watch %s: more than %d files", t.Path, maxFiles)
 		}
 		relative, err := filepath.Rel(root, path)
@@ -161,6 +193,7 @@ func (s *scan) tree(t *Tree) error {
 		}
 		return nil
 	})
+	return s, err
 }
 
 // changes returns the files that differ between two states of a set, also those that are new or removed.

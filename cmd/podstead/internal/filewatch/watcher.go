@@ -36,6 +36,7 @@ type Watcher struct {
 	last    *scan
 	taken   time.Time       // of last, or before
 	pending map[string]bool // changes that the next call reports
+	failure string          // of the last scan, which was reported; empty: it has not failed
 }
 
 // notifier watches the entries of directories. [*fsnotify.Watcher] implements it.
@@ -99,15 +100,17 @@ func (w *Watcher) changed() {
 func (w *Watcher) Watch(s Set) error {
 	now, err := w.settled(&s)
 	if err != nil {
+		w.arm(w.last.dirs)
 		return err
 	}
 	maps.Copy(w.pending, s.missed(w.last, now, w.taken))
-	w.set, w.last = s, now
+	w.set, w.last, w.failure = s, now, ""
 	return nil
 }
 
-// Next waits until files have changed, and until they are complete as far as that can be known. It returns their paths, sorted. After an
-// error other than that of the context, the next call waits for another change.
+// Next waits until files have changed, and until they are complete as far as that can be known. It returns their paths, sorted. An
+// error other than that of the context is returned once: further calls return the changes of what can be watched, and those of the rest when
+// it can be watched again.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	for {
 		complete, err := w.wait(ctx)
@@ -115,14 +118,20 @@ func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 			return nil, err
 		}
 		taken := time.Now()
-		now, err := w.settled(&w.set)
-		if err != nil {
-			return nil, err
-		}
+		now, failure := w.settled(&w.set)
+		now.keep(w.last, &w.set)
 		changed := changes(w.last, now)
 		maps.Copy(changed, w.pending)
 		w.last, w.taken = now, taken
-		if w.pending = changed; len(changed) > 0 && complete {
+		w.pending = changed
+		switch last := w.failure; {
+		case failure == nil:
+			w.failure = ""
+		case failure.Error() != last:
+			w.failure = failure.Error()
+			return nil, failure
+		}
+		if len(changed) > 0 && complete {
 			w.pending = map[string]bool{}
 			return slices.Sorted(maps.Keys(changed)), nil
 		}
@@ -165,16 +174,13 @@ func (w *Watcher) wait(ctx context.Context) (complete bool, err error) {
 	}
 }
 
-// settled returns the state of a set after its directories are watched: those that it finds too.
+// settled returns the state of a set after its directories are watched: those that it finds too. After an error it lacks trees.
 func (w *Watcher) settled(s *Set) (*scan, error) {
 	const rounds = 5 // new directories that appear meanwhile are found by the next notification
 	for round := 0; ; round++ {
 		now, err := w.take(s)
-		if err != nil {
-			return nil, err
-		}
 		if !w.arm(now.dirs) || round == rounds {
-			return now, nil
+			return now, err
 		}
 	}
 }
