@@ -42,11 +42,15 @@ type filesWatch struct {
 	client         *client.Client
 	options        follow.Options
 
+	// waiting prints a notice once.
+	waiting sync.Once
 	// printed are the lines that reading the files has printed last, such as warnings.
 	printed map[string]bool
 
 	mu sync.Mutex
-	// pods are those that the files define or have defined; true: this command has created it.
+	// defined are the pods that the files define or have defined.
+	defined map[string]bool
+	// pods are those of them that were applied; true: this command has created it.
 	pods map[string]bool
 	// removed are those that the files no longer define.
 	removed map[string]bool
@@ -67,7 +71,8 @@ func (a *app) watchFiles(cmd *cobra.Command, args []string, f *runFlags) error {
 		return err
 	}
 	defer files.Close()
-	w := &filesWatch{app: a, cmd: cmd, args: args, flags: f, files: files, pods: map[string]bool{}, removed: map[string]bool{}}
+	w := &filesWatch{app: a, cmd: cmd, args: args, flags: f, files: files}
+	w.defined, w.pods, w.removed = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	list, err := w.read()
 	if err != nil {
 		return err
@@ -97,14 +102,17 @@ func (w *filesWatch) read() ([]applied, error) {
 		set.Files, set.Trees = append(set.Files, w.valid.Files...), append(set.Trees, w.valid.Trees...)
 	}
 	if err := w.files.Watch(set); err != nil {
-		return nil, errors.Join(readErr, &failure{
-			status: statusFailed, err: err, hints: []string{"change path or ignore in the Compose file, to name fewer files"},
-		})
+		return nil, errors.Join(readErr, notWatched(err))
 	}
 	if w.watched = set; readErr == nil {
 		w.valid, w.triggers = set, w.project.triggers
 	}
 	return list, readErr
+}
+
+// notWatched is the error for files that cannot be watched.
+func notWatched(err error) error {
+	return &failure{status: statusFailed, err: err, hints: []string{"change path or ignore in the Compose file, to name fewer files"}}
 }
 
 // readQuietly reads the files. Of a valid file, it prints what it has not printed before.
@@ -178,6 +186,7 @@ func (w *filesWatch) sources(list []applied) (s filewatch.Set, err error) {
 // run applies definitions, and then those of changed files, until the stop is requested or the timeout has passed. Then it deletes the pods
 // that it has created.
 func (w *filesWatch) run(ctx context.Context, s *ondemand.Starter, list []applied) error {
+	w.define(list) // before the attendance lists the pods: those that run and are unchanged are followed too
 	attendance := follow.Attend(ctx, w.options, time.Now(), w.follows)
 	defer attendance.Close()
 	following, stop := context.WithCancelCause(ctx)
@@ -205,7 +214,7 @@ func (w *filesWatch) run(ctx context.Context, s *ondemand.Starter, list []applie
 		stop(fmt.Errorf("%w after %v", follow.ErrTimeout, w.options.Timeout))
 		err = <-result
 	case <-attendance.Ended():
-		stop(errors.New("the daemon was stopped, and has deleted the pods"))
+		stop(noDaemon(attendance.Err()))
 		err = <-result
 	case err = <-result:
 	}
@@ -219,12 +228,28 @@ func (w *filesWatch) run(ctx context.Context, s *ondemand.Starter, list []applie
 	return errors.Join(err, w.end(ctx, s, attendance))
 }
 
+// noDaemon returns the error of a command without a daemon, from that of the connection.
+func noDaemon(err error) error {
+	if e, stopped := errors.AsType[*api.StoppedError](err); stopped && e.Pods == 0 {
+		return errors.New("the daemon was stopped, and has deleted the pods")
+	}
+	return err
+}
+
 // follows reports whether a pod is one of the files.
 func (w *filesWatch) follows(pod string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, is := w.pods[pod]
-	return is
+	return w.defined[pod]
+}
+
+// define notes the pods of definitions.
+func (w *filesWatch) define(list []applied) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range list {
+		w.defined[list[i].pod] = true
+	}
 }
 
 // follow applies the files each time they change, until the context ends. Its error is the cause of the end.
@@ -236,7 +261,7 @@ func (w *filesWatch) follow(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 		if err != nil {
-			w.report(err)
+			w.report(notWatched(err))
 			continue
 		}
 		definitions, restarts := w.divide(changed)
@@ -281,11 +306,17 @@ func (w *filesWatch) divide(changed []string) (definitions []string, restarts []
 		}
 	}
 	for _, path := range changed {
-		if !restarting[path] || slices.Contains(w.watched.Files, path) {
+		if !restarting[path] || w.defines(path) {
 			definitions = append(definitions, path)
 		}
 	}
 	return definitions, restarts
+}
+
+// defines reports whether definitions are read from a file, or can be: it is in a directory of pod files.
+func (w *filesWatch) defines(path string) bool {
+	return slices.Contains(w.watched.Files, path) ||
+		slices.ContainsFunc(w.watched.Trees, func(t filewatch.Tree) bool { return t.Flat && t.Has(path) })
 }
 
 // names returns paths for a message, relative to the current directory where they are below it.
@@ -319,6 +350,7 @@ func (w *filesWatch) apply(ctx context.Context, list []applied, first bool) erro
 	if err := w.checkClaims(ctx, w.client); err != nil {
 		return err
 	}
+	w.define(list)
 	var errs []error
 	unchanged := 0
 	for i := range list {
@@ -342,11 +374,9 @@ func (w *filesWatch) apply(ctx context.Context, list []applied, first bool) erro
 
 // applyOne applies a definition. The request is not interrupted: a pod that it creates must be known, to delete it.
 func (w *filesWatch) applyOne(ctx context.Context, file *applied, before []api.Pod, first bool) (api.Outcome, error) {
-	w.mu.Lock()
 	if _, known := w.pods[file.pod]; !known {
 		w.pods[file.pod] = !slices.ContainsFunc(before, func(p api.Pod) bool { return p.Metadata.Name == file.pod })
 	}
-	w.mu.Unlock()
 	result, err := w.client.Apply(context.WithoutCancel(ctx), file.request)
 	if err != nil {
 		return "", notApplied("apply", file, err)
@@ -410,14 +440,13 @@ func (w *filesWatch) restart(ctx context.Context, restarts []triggered) {
 	}
 }
 
+// errInterrupted reports that the command has not waited for the deletion of its pods.
+var errInterrupted = errors.New("interrupted, some pods may keep running: delete them with podstead down")
+
 // end deletes the pods that this command has created, each after those that wait for it. Another request to stop kills them, and the one
-// after that returns immediately.
+// after that returns immediately. If the daemon was stopped, end waits for the next one, and another request returns immediately.
 func (w *filesWatch) end(ctx context.Context, s *ondemand.Starter, attendance *follow.Attendance) error {
-	var list api.PodList
-	err := wait.Retry(ctx, w.options.Connect, func() (err error) {
-		list, err = w.client.Pods(ctx)
-		return err
-	})
+	list, err := w.remaining(ctx)
 	if stopped, is := errors.AsType[*api.StoppedError](err); is && stopped.Pods == 0 {
 		return nil // the daemon has deleted them
 	}
@@ -456,10 +485,43 @@ func (w *filesWatch) end(ctx context.Context, s *ondemand.Starter, attendance *f
 		case <-w.options.Stops:
 		}
 		if stops > 1 {
-			return errors.New("interrupted, some pods may keep running: delete them with podstead down")
+			return errInterrupted
 		}
 		inParallel(pods, func(_ int, p *api.Pod) error {
 			return w.client.Stop(ctx, p.Metadata.Name, client.StopOptions{UID: p.Metadata.UID, Grace: new(time.Duration), Delete: true})
 		})
 	}
+}
+
+// remaining returns the pods that exist. It waits for a daemon, until the next request to stop.
+func (w *filesWatch) remaining(ctx context.Context) (list api.PodList, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		err = wait.Retry(ctx, w.connect, func() (err error) {
+			list, err = w.client.Pods(ctx)
+			return err
+		})
+	}()
+	select {
+	case <-listed:
+		return list, err
+	case <-w.options.Stops:
+		cancel()
+		<-listed
+		return api.PodList{}, errInterrupted
+	}
+}
+
+// connect connects to a daemon that deletes the pods. If it was stopped, it prints once how the command ends.
+func (w *filesWatch) connect(ctx context.Context) error {
+	err := w.options.Connect(ctx)
+	if e, stopped := errors.AsType[*api.StoppedError](err); stopped && e.Pods > 0 {
+		w.waiting.Do(func() {
+			w.options.Printer.Notice("the pods are deleted when another command starts the daemon, Ctrl-C leaves them running")
+		})
+	}
+	return err
 }

@@ -108,7 +108,8 @@ func TestMaxRestarts(t *testing.T) {
 		{
 			now: 100, name: "a restart of the container by onUnhealthy does not", pod: once,
 			past: history{
-				live, ran("app", 1, 1), running("app", 2), lifecycle.RestartUnhealthy{Container: "app"},
+				live, ran("app", 1, 1), running("app", 2),
+				lifecycle.RestartUnhealthy{Container: "app"},
 				lifecycle.StopContainer{Ref: run("app", 2), Reason: lifecycle.ReasonRestartRequested},
 				exited("app", 2, 143), removed(1), ran("app", 3, 1), removed(2),
 			},

@@ -111,8 +111,8 @@ s
 		t.Fatal(errs)
 	}
 	named := []string{
-		".env", "base.yaml", "cache.env", "cache/a.yaml", "cache/b.yaml", "common/base.yaml", "common/deep/base.yaml", "compose.yaml", "db/.env", "db/compose.yaml",
-		"db/more.yaml",
+		".env", "base.yaml", "cache.env", "cache/a.yaml", "cache/b.yaml", "common/base.yaml", "common/deep/base.yaml", "compose.yaml",
+		"db/.env", "db/compose.yaml", "db/more.yaml",
 	}
 	check := func(r *Result, want []string) {
 		t.Helper()

@@ -109,8 +109,8 @@ func (w *Watcher) Watch(s Set) error {
 }
 
 // Next waits until files have changed, and until they are complete as far as that can be known. It returns their paths, sorted. An
-// error other than that of the context is returned once: further calls return the changes of what can be watched, and those of the rest when
-// it can be watched again.
+// error other than that of the context is returned once: further calls return the changes of what can be watched, and those of the rest
+// when it can be watched again.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	for {
 		complete, err := w.wait(ctx)

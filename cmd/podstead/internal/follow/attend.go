@@ -23,6 +23,7 @@ type Attendance struct {
 	cancel   context.CancelFunc
 	watching sync.WaitGroup
 	ended    chan struct{} // closed when no more changes of pods are received
+	err      error         // why; it is set before
 
 	mu   sync.Mutex
 	pods []*attended // in the order in which they were seen
@@ -52,8 +53,15 @@ func Attend(ctx context.Context, o Options, since time.Time, has func(pod string
 	return a
 }
 
-// Ended returns a channel that is closed when the attendance is over: the daemon was stopped, and has deleted the pods.
+// Ended returns a channel that is closed when the attendance is over, see [Attendance.Err].
 func (a *Attendance) Ended() <-chan struct{} { return a.ended }
+
+// Err returns why the attendance is over: the error of Connect, such as an [*api.StoppedError] of a daemon that has deleted the pods, or
+// that of the context.
+func (a *Attendance) Err() error {
+	<-a.ended
+	return a.err
+}
 
 // Close ends the attendance.
 func (a *Attendance) Close() {
@@ -86,7 +94,7 @@ func (a *Attendance) watch(ctx context.Context) {
 			a.run.Progress(nil)
 		}
 	}()
-	_ = wait.Until(ctx, watched{a.run.Daemon, a.run.connect}, func() func(*api.PodChange) bool {
+	a.err = wait.Until(ctx, watched{a.run.Daemon, a.run.connect}, func() func(*api.PodChange) bool {
 		listed := map[string]bool{} // nil after the list
 		return func(c *api.PodChange) bool {
 			switch {

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -34,6 +35,27 @@ func TestAttendAtRest(t *testing.T) {
 	a := Attend(t.Context(), Options{Daemon: c, Connect: h.connect, Printer: s}, begun, func(string) bool { return true })
 	defer a.Close()
 	s.await(t, "the line of the job", func() bool { return slices.Equal(s.lines, []string{"job/c ran"}) })
+}
+
+// TestAttendEnds: without a daemon, the attendance ends with the error of the connection.
+func TestAttendEnds(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, fakeruntime.Options{})
+	c := client.New(h.socket, "podstead up")
+	defer c.Close()
+	h.stop()
+	want := errors.New("the daemon cannot start")
+	o := Options{Daemon: c, Connect: func(context.Context) error { return want }, Printer: newRecorder()}
+	a := Attend(t.Context(), o, time.Now(), func(string) bool { return true })
+	defer a.Close()
+	select {
+	case <-a.Ended():
+	case <-time.After(testTimeout):
+		t.Fatal("the attendance continues")
+	}
+	if err := a.Err(); !errors.Is(err, want) {
+		t.Errorf("error %v, want that of the connection", err)
+	}
 }
 
 // TestAttend follows pods that are created, complete, start again, and are deleted, over a restart of the daemon. What other pods write,
