@@ -166,9 +166,8 @@ func TestMaxFinishedPods(t *testing.T) {
 func TestCollectedPodsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
-		m.finished = supervisor.FinishedPods{TTL: time.Second}
+		m.finished, m.keep = supervisor.FinishedPods{TTL: time.Second}, 2
 		m.start()
-		m.KeepCollected(2)
 		m.finish("file", "1", "/etc/podstead/pods.d/file.toml")
 		for _, name := range []string{"d", "c", "b", "a"} {
 			m.finish(name, "1", "")

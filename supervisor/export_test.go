@@ -11,7 +11,7 @@ func (s *Supervisor) CompareWith(between func(from, to *spec.Pod) []change.Chang
 	s.shared.between = between
 }
 
-// KeepCollected replaces the number of collected pods without a file whose status is kept, before the supervisor has pods.
+// KeepCollected replaces the number of collected pods without a file whose status is kept, before [Supervisor.Recover].
 func (s *Supervisor) KeepCollected(n int) { s.maxCollected = n }
 
 // BlockLoop blocks the loop of a pod until the returned function is called.

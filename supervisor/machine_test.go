@@ -38,6 +38,7 @@ type machine struct {
 	host        *hostConditions
 	damaged     []lifecycle.Damage
 	finished    supervisor.FinishedPods
+	keep        int // of collected pods; 0: the default
 	leap        atomic.Int64 // of the wall clock, in nanoseconds
 	bug         atomic.Bool  // the next reading of the clock panics
 	dial        probes.Dial  // of probes and hooks
@@ -85,6 +86,9 @@ func (m *machine) start() {
 		Damaged: m.damaged, Conditions: m.host, Finished: m.finished, Rebooter: m.rebooter,
 	})
 	m.CompareWith(compare)
+	if m.keep != 0 {
+		m.KeepCollected(m.keep)
+	}
 	m.seen = 0
 	if err := m.Recover(m.t.Context()); err != nil {
 		m.t.Fatal(err)
