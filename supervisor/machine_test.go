@@ -38,7 +38,7 @@ type machine struct {
 	host        *hostConditions
 	damaged     []lifecycle.Damage
 	finished    supervisor.FinishedPods
-	keep        int // of collected pods; 0: the default
+	keep        int          // of collected pods; 0: the default
 	leap        atomic.Int64 // of the wall clock, in nanoseconds
 	bug         atomic.Bool  // the next reading of the clock panics
 	dial        probes.Dial  // of probes and hooks
