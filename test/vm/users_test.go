@@ -134,11 +134,15 @@ const (
 	inPod = scope + `[0-9a-f-]*/[0-9a-f]*`
 )
 
-// inScope checks that the container, the monitor and the holder of a user are in the scope, and that top shows what the container uses.
+// inScope checks that all processes for the pods of a user are in the scope, so that the end of a session does not kill them, and that top
+// shows what the container uses.
 func inScope(h *installed.Host, name string) {
 	h.Helper()
 	h.Sh("grep -x '" + inPod + "' /proc/" + process(h, name) + "/cgroup")
-	for program, leaf := range map[string]string{"podstead-monitor (keeper|monitor)": "monitor", "podstead-holder": "daemon"} {
+	for program, leaf := range map[string]string{
+		"podstead-monitor (keeper|monitor)": "monitor", "podstead-holder": "daemon", "podstead-monitor forwarder": "daemon",
+		"pasta --config-net": "daemon",
+	} {
 		h.Sh("for pid in $(pgrep --uid " + name + " --full '" + program + "'); do grep -x '" + scope + leaf + "' /proc/$pid/cgroup; done")
 	}
 	h.Eventually("top measures the pod", as(name, "podstead top; podstead top | grep -E \"^web +[0-9]+m +[0-9]+Mi +64Mi\""))
