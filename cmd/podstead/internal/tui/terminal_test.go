@@ -121,7 +121,7 @@ func TestTerminalRestored(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer primary.Close()
-			defer terminal.Close()
+			// terminal is closed when it is garbage: a goroutine of bubbletea asks for its size, possibly after the end of the program.
 			if err := pty.Setsize(primary, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +200,7 @@ func TestTerminalHangs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer terminal.Close()
+			// terminal is closed when it is garbage: a goroutine of bubbletea asks for its size, possibly after the end of the program.
 			defer primary.Close() // first: it ends a write
 			if err := pty.Setsize(primary, &pty.Winsize{Rows: 24, Cols: 80}); err != nil {
 				t.Fatal(err)
@@ -355,7 +355,7 @@ func TestSuspend(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer terminal.Close()
+			// terminal is closed when it is garbage: a goroutine of bubbletea asks for its size, possibly after the end of the program.
 			var out output
 			go out.read(terminal)
 			pid := cmd.Process.Pid
