@@ -102,6 +102,9 @@ func (p *person) testNetwork(t *testing.T, outside string) {
 	if out, errs, err := get("60", outsideName, "80"); out != "outside" {
 		t.Errorf("answer of another host by its name: %q, %v, %s", out, err, errs)
 	}
+	if _, errs, err := get("60", outside, "81"); err == nil || !strings.Contains(errs, "refused") {
+		t.Errorf("a closed port of another host: %v, %s", err, errs)
+	}
 	_, errs, err := p.try(t, "podstead", "image", "pull", outsideName+"/image:1")
 	if err == nil || !strings.Contains(errs, outsideAddress) {
 		t.Errorf("the daemon does not resolve %s: %v, %s", outsideName, err, errs)
