@@ -219,8 +219,8 @@ func TestFieldsFileKey(t *testing.T) {
 		{`"disk", path = "link", key = "EMPTY" }`, `environment variable key "EMPTY" not found in file "link" of volume "disk"`},
 		{`"disk", path = "none", key = "A" }`, `file "none" of volume "disk": open: no such file or directory`},
 		{`"disk", path = "out", key = "root" }`, `file "out" of volume "disk": open: no such file or directory`},
-		{`"disk", path = "fifo", key = "A", optional = true }`, `file "fifo" of volume "disk": not a regular file`},
-		{`"disk", path = "conf", key = "A", optional = true }`, `file "conf" of volume "disk": not a regular file`},
+		{`"disk", path = "fifo", key = "A", optional = true }`, `file "fifo" of volume "disk": open fifo: not a regular file`},
+		{`"disk", path = "conf", key = "A", optional = true }`, `file "conf" of volume "disk": open conf: not a regular file`},
 		{`"disk", path = "large", key = "A", optional = true }`, `file "large" of volume "disk": larger than 1048576 bytes`},
 		{`"disk", path = "plain", key = "KEY" }`, "at line 1: value must be enclosed in single quotes"},
 	} {
