@@ -109,8 +109,8 @@ func TestGRPC(t *testing.T) {
 		{
 			"hanging",
 			spec.GRPCAction{Port: port, Service: "hang"},
-			"127.0.0.1", 0.3,
-			lifecycle.ProbeFailure, "timeout: health rpc did not complete within 300ms",
+			"127.0.0.1", 2,
+			lifecycle.ProbeFailure, "timeout: health rpc did not complete within 2s",
 		},
 		{
 			"no health service",

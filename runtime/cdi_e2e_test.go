@@ -12,7 +12,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// cdiSpec has a device with all that a specification can add. @dir is a directory of the host.
+// cdiSpec has a device with all that a specification can add. @dir is a directory of the host. Hooks read their input, the state of the
+// container: SIGPIPE kills crun if one exits before it has written that.
 const cdiSpec = `
 cdiVersion: 1.1.0
 kind: vendor.com/class
@@ -32,8 +33,8 @@ devices:
 containerEdits:
   env: [LIB=/lib/vendor, OWN=device]
   hooks:
-    - { hookName: createRuntime, path: /bin/sh, args: [sh, -c, 'echo "$A" > "@dir/created"'], env: [A=before] }
-    - { hookName: poststop, path: /bin/sh, args: [sh, -c, 'echo stopped > "@dir/stopped"'] }
+    - { hookName: createRuntime, path: /bin/sh, args: [sh, -c, '/bin/cat > /dev/null; echo "$A" > "@dir/created"'], env: [A=before] }
+    - { hookName: poststop, path: /bin/sh, args: [sh, -c, '/bin/cat > /dev/null; echo stopped > "@dir/stopped"'] }
 `
 
 // cdiFile has containers with CDI devices.

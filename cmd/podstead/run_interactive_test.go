@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/attach"
@@ -24,7 +23,8 @@ import (
 func newInteractiveHost(t *testing.T, before string) *testHost {
 	t.Helper()
 	dir, server := newAttachServer(t)
-	open := func(ctx context.Context, _ string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error) {
+	var h *testHost
+	open := func(ctx context.Context, uid string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error) {
 		r.Container = ref.Container
 		path := filepath.Join(dir, "in")
 		in, err := attach.NewStdin(path, true, func() error { return nil })
@@ -47,14 +47,16 @@ func newInteractiveHost(t *testing.T, before string) *testHost {
 			_, _ = io.Copy(out, struct{ io.Reader }{stdin})
 			_ = errors.Join(out.Close(), stdin.Close())
 			c.Exited(3)
+			h.engine.Crash(uid, ref.Container, lifecycle.Exit{Code: 3})
 		}()
 		return s, err
 	}
-	return newHostOf(t, api.Version{}, fakeruntime.Options{Attach: open, Program: interactiveProgram})
+	h = newHostOf(t, api.Version{}, fakeruntime.Options{Attach: open, Program: interactiveProgram})
+	return h
 }
 
 func interactiveProgram(_ *spec.Pod, a lifecycle.StartContainer) (fakeruntime.Program, bool) {
-	return fakeruntime.Program{Runs: time.Second, Exit: lifecycle.Exit{Code: 3}}, a.Container == "app"
+	return fakeruntime.Program{Runs: fakeruntime.Forever}, a.Container == "app" // it exits with its session
 }
 
 func TestRunInteractive(t *testing.T) {

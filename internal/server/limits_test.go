@@ -257,7 +257,7 @@ func TestFollowers(t *testing.T) {
 			readers[path] = append(readers[path], d.follow(t, path))
 		}
 	}
-	const marked = 48 // fewer than the daemon keeps: none of them may be missed
+	const marked = 24 // with those of the pods below fewer than the daemon keeps: none of them may be missed
 	for range marked {
 		d.supervisor.Events().Add(event.Event{Level: api.EventNormal, Pod: "loud", Message: mark + strings.Repeat("x", 16<<10)})
 	}

@@ -308,11 +308,26 @@ func TestConnectionLimit(t *testing.T) {
 // TestNoServer tests that the client is disconnected if nothing listens in the pod.
 func TestNoServer(t *testing.T) {
 	_, c := newTestServer(t)
-	f := forwardTo(TCP, freePort(t), netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), freePort(t)))
+	from, none := freePort(t), freePort(t)
+	for none == from {
+		none = freePort(t)
+	}
+	f := forwardTo(TCP, from, netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), none))
 	if err := c.Set(t.Context(), "u", Network{}, []Forward{f}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := io.ReadAll(dialPort(t, f)); !errors.Is(err, unix.ECONNRESET) {
+	conn, err := net.Dial("tcp4", netip.AddrPortFrom(f.Addr, f.Port.Port).String())
+	if errors.Is(err, unix.ECONNRESET) {
+		return // before this process noticed that it was connected
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(conn); !errors.Is(err, unix.ECONNRESET) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -358,7 +373,7 @@ func TestUDP(t *testing.T) {
 		t.Errorf("flows of a closed port: %d, %v", s.flows(), err)
 	}
 	s.mu.Lock()
-	s.limits.udpIdle = 50 * time.Millisecond
+	s.limits.udpIdle = 2 * time.Second // an answer takes less, also on a loaded host
 	s.mu.Unlock()
 	short := forwardTo(UDP, freePort(t), to)
 	if err := c.Set(t.Context(), "u", Network{}, []Forward{short}); err != nil {
@@ -713,7 +728,7 @@ func TestGivenUp(t *testing.T) {
 		t.Run(fmt.Sprintf("removed %v", removed), func(t *testing.T) {
 			s, c, l := newIdleServer(t)
 			f := forwardTo(TCP, freePort(t), pod(t, "pod"))
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // enough to send the request
 			defer cancel()
 			if err := c.Set(ctx, "u", Network{}, []Forward{f}); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatal(err)

@@ -103,7 +103,7 @@ func TestCommands(t *testing.T) {
 	// A process that the command has left keeps neither the request nor its output open, and is killed at the timeout.
 	result, err = w.client.Run(w.ctx, Run{
 		Container: c.ID, Mark: "m-5-probe", Process: w.processJSON("sleep 1000 & echo left", "m-5-probe"),
-		Timeout: 3 * time.Second, MaxOutput: 10,
+		Timeout: 10 * time.Second, MaxOutput: 10,
 	})
 	if err != nil || string(result.Output) != "left\n" {
 		t.Errorf("run that leaves a process: %+v, %v", result, err)

@@ -275,11 +275,12 @@ func TestBothKilled(t *testing.T) {
 	}
 	defer func() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) }()
 	c := w.run(testContainer{}, `i=0; while [ $i -lt 300 ]; do echo $i; i=$((i+1)); sleep 0.02; done; exit 5`)
-	short := w.run(testContainer{}, `sleep 1; exit 6`)
+	short := w.run(testContainer{}, `sleep 1000`)
 	for i := range 3 * storm(t) {
 		rest(500 * time.Millisecond)
 		w.killRoles()
 		if i == 0 {
+			w.must(unix.Kill(short.PID, unix.SIGKILL)) // it exits while nothing waits for it
 			if _, err := retry(func() (int, error) { return unix.Wait4(short.PID, nil, 0, nil) }); err != nil {
 				t.Fatalf("wait for the short container: %v", err)
 			}

@@ -153,7 +153,9 @@ func (d *podsDir) rolledBack(name string, before *api.Pod, why string) {
 		d.Errorf("%s: generations %+v, want generation 2 rolled back because of %q", name, r, why)
 	}
 	for _, kind := range []api.EventKind{api.EventRollbackStarted, api.EventRollbackCompleted} {
-		if found, err := d.happened(name, kind); err != nil || len(found) != 1 {
+		found, err := d.happened(name, kind)
+		lost := len(found) == 0 && kind == api.EventRollbackStarted // its newest event is not written yet when a daemon is killed
+		if err != nil || len(found) != 1 && !lost {
 			d.Errorf("%s: events %s: %+v, %v, want one", name, kind, found, err)
 		}
 	}

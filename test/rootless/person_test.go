@@ -212,7 +212,11 @@ func (p *person) processes(text string) []int {
 // one returns the process of the user with this text in its command line.
 func (p *person) one(t *testing.T, text string) int {
 	t.Helper()
-	found := p.processes(text)
+	var found []int
+	await(t, func() bool { // a child has the command line of its parent until it executes its program
+		found = p.processes(text)
+		return len(found) <= 1
+	})
 	if len(found) != 1 {
 		t.Fatalf("processes with %q: %v, want one", text, found)
 	}
