@@ -29,7 +29,9 @@ volumes = [
 [[containers]]
 name = "runs"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", 'test "$1" = "$A-x" && test -n "$FILE" && cat /v/key > /dev/null && echo started && while :; do sleep 1; done', "sh", "$(A)-x"]
+command = ["sh", "-c",
+	'test "$1" = "$A-x" && test -n "$FILE" && cat /v/key > /dev/null && echo started && while :; do sleep 1; done',
+	"sh", "$(A)-x"]
 env.A.secretKeyRef = { name = "inline", key = "password" }
 env.PIN.secretKeyRef = { name = "inline", key = "pin" }
 env.FILE.fileKeyRef = { volumeName = "d", path = "app.env", key = "TOKEN" }
