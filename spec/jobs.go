@@ -126,9 +126,15 @@ func (s *stream) jobFields(of *node) func(root *node) {
 	} else if total := of.child("backoffLimit"); total != nil && total.value != noLimit { // which is the default then
 		s.lose(total, "each index has its own limit only", "omit it")
 	}
-	rule := s.failurePolicy(of.child("podFailurePolicy"))
 	pod := of.child("template").child("spec")
-	if rule != nil && retries > 0 {
+	var names []string
+	for _, key := range []string{"initContainers", "containers"} {
+		for _, c := range items(pod.child(key)) {
+			names = append(names, textOf(c.child("name")))
+		}
+	}
+	rules := s.failurePolicy(of, names, retries > 0 && retries != noLimit)
+	if rules != nil && retries > 0 {
 		s.ownPolicies(pod)
 	}
 	deadline, total := pod.child("activeDeadlineSeconds"), of.child("activeDeadlineSeconds")
@@ -141,7 +147,7 @@ func (s *stream) jobFields(of *node) func(root *node) {
 			s.fail(cmp.Or(policy, root), `spec.restartPolicy: Required value: must be "OnFailure" or "Never" in a Job`)
 			return
 		}
-		if rule != nil && textOf(policy) != string(RestartNever) {
+		if of.child("podFailurePolicy") != nil && textOf(policy) != string(RestartNever) {
 			s.fail(policy, `spec.restartPolicy: Invalid value: must be "Never" with podFailurePolicy`)
 			return
 		}
@@ -149,8 +155,8 @@ func (s *stream) jobFields(of *node) func(root *node) {
 			at := cmp.Or(limit, of)
 			root.take("backoffLimit", &node{kind: kindInteger, value: retries, at: at.at, keyAt: at.keyAt}, limit)
 		}
-		if rule != nil && retries > 0 {
-			root.retriedBy(rule)
+		if rules != nil && retries > 0 {
+			root.retriedBy(rules)
 		}
 		for _, key := range []string{"activeDeadlineSeconds", "ttlSecondsAfterFinished"} {
 			own := root.child(key)
@@ -193,58 +199,133 @@ func (root *node) take(key string, c, source *node) {
 	}
 }
 
-// retriedBy sets the rule by which the containers of a pod that fails are started again.
-func (root *node) retriedBy(rule *node) {
+// failureRule is a rule of podFailurePolicy for exit codes.
+type failureRule struct {
+	codes     *node  // onExitCodes
+	container string // empty: each
+	in        bool   // the operator is In, not NotIn
+	values    []int64
+	fails     bool // the action is FailJob or FailIndex
+}
+
+// failsAfter reports whether a container that exits with a code makes its Job or index fail: the first rule that matches decides.
+func failsAfter(rules []failureRule, container string, code int64) bool {
+	for _, r := range rules {
+		if (r.container == "" || r.container == container) && slices.Contains(r.values, code) == r.in {
+			return r.fails
+		}
+	}
+	return false
+}
+
+// failurePolicy returns the rules of a podFailurePolicy for exit codes; nil: the pod is retried after each failure. Rules for conditions,
+// such as DisruptionTarget, never apply: pods are not disrupted. Counted says that the number of retries is limited.
+//
+// Source: batch/v1 PodFailurePolicy and its validation (KEP-3329).
+func (s *stream) failurePolicy(of *node, containers []string, counted bool) []failureRule {
+	policy := of.child("podFailurePolicy")
+	var rules []failureRule
+	s.fieldsAre(policy, "rules")
+	for _, rule := range items(policy.child("rules")) {
+		s.fieldsAre(rule, "action", "onExitCodes", "onPodConditions")
+		codes, action := rule.child("onExitCodes"), rule.child("action")
+		name := textOf(action)
+		switch name {
+		case "FailJob", "Count":
+		case "FailIndex":
+			if of.child("backoffLimitPerIndex") == nil {
+				s.fail(action, "Invalid value: requires backoffLimitPerIndex")
+			}
+		case "Ignore":
+			if codes != nil && counted {
+				s.lose(action, "the failure counts towards the limit of retries", "")
+			}
+		default:
+			s.fail(cmp.Or(action, rule), `action: Unsupported value: supported values: "Count", "FailIndex", "FailJob", "Ignore"`)
+		}
+		if (codes == nil) == (rule.child("onPodConditions") == nil) {
+			s.fail(rule, "Invalid value: must have one of onExitCodes and onPodConditions")
+		}
+		if codes != nil {
+			rules = append(rules, s.failureRule(codes, containers, name))
+		}
+	}
+	if !slices.ContainsFunc(rules, func(r failureRule) bool { return r.fails }) {
+		return nil
+	}
+	return rules
+}
+
+// failureRule returns the rule of onExitCodes.
+func (s *stream) failureRule(codes *node, containers []string, action string) failureRule {
+	s.fieldsAre(codes, "containerName", "operator", "values")
+	name, operator, values := codes.child("containerName"), codes.child("operator"), codes.child("values")
+	r := failureRule{
+		codes: codes, container: textOf(name), in: textOf(operator) == "In", fails: action == "FailJob" || action == "FailIndex",
+	}
+	if name != nil && !slices.Contains(containers, r.container) {
+		s.fail(name, "Invalid value: must be one of the container or initContainer names in the pod template")
+	}
+	if !r.in && textOf(operator) != "NotIn" {
+		s.fail(cmp.Or(operator, codes), `operator: Unsupported value: supported values: "In", "NotIn"`)
+	}
+	if len(items(values)) == 0 {
+		s.fail(cmp.Or(values, codes), "values: Required value")
+	}
+	for _, v := range items(values) {
+		n, is := v.value.(int64)
+		switch {
+		case !is:
+			s.fail(v, "must be an integer")
+		case n == 0 && r.in:
+			s.fail(v, "Invalid value: must not be 0 for the In operator")
+		}
+		r.values = append(r.values, n)
+	}
+	return r
+}
+
+// retriedBy sets the rules by which the containers of a pod that fails are started again.
+func (root *node) retriedBy(rules []failureRule) {
 	for _, key := range []string{"initContainers", "containers"} {
 		for _, c := range items(root.child(key)) {
 			if c.kind != kindTable || key == "initContainers" && textOf(c.child("restartPolicy")) == string(RestartAlways) {
 				continue
 			}
 			c.replace("restartPolicy", kindString, string(RestartNever))
-			list := &node{kind: kindArray, at: rule.at, keyAt: rule.keyAt}
 			c.remove("restartPolicyRules")
-			c.add("restartPolicyRules", list)
-			list.appendItem(rule.clone())
+			if rule := retryRule(rules, textOf(c.child("name"))); rule != nil {
+				list := &node{kind: kindArray, at: rule.at, keyAt: rule.keyAt}
+				c.add("restartPolicyRules", list)
+				list.appendItem(rule)
+			}
 		}
 	}
 }
 
-// failurePolicy returns the rule by which a pod is retried that has not failed for good; nil: it is after each failure. A policy with one
-// rule for exit codes can be kept. Those for conditions, such as DisruptionTarget, never apply: pods are not disrupted.
-func (s *stream) failurePolicy(policy *node) *node {
-	var codes *node
-	s.fieldsAre(policy, "rules")
-	for _, rule := range items(policy.child("rules")) {
-		s.fieldsAre(rule, "action", "onExitCodes", "onPodConditions")
-		exit, action := rule.child("onExitCodes"), textOf(rule.child("action"))
-		s.fieldsAre(exit, "containerName", "operator", "values")
-		if c := exit.child("operator"); exit != nil && textOf(c) != "In" && textOf(c) != "NotIn" {
-			s.fail(cmp.Or(c, exit), `operator: Unsupported value: supported values: "In", "NotIn"`)
-		}
-		switch {
-		case exit == nil:
-			continue
-		case codes != nil || action != "FailJob" && action != "FailIndex" || exit.child("containerName") != nil:
-			s.lose(rule, "only one rule with onExitCodes and the action FailJob is supported", "")
-			continue
-		}
-		codes = exit
+// retryRule returns the item of restartPolicyRules that starts a container again unless its Job or index fails; nil: it always fails.
+func retryRule(rules []failureRule, container string) *node {
+	var named []int64
+	for _, r := range rules {
+		named = append(named, r.values...)
 	}
-	if codes == nil {
+	slices.Sort(named)
+	const other = -1 // stands for all codes that no rule names
+	fails := failsAfter(rules, container, other)
+	var values []int64
+	for _, code := range slices.Compact(named) {
+		if code != 0 && failsAfter(rules, container, code) != fails {
+			values = append(values, code)
+		}
+	}
+	operator := "In"
+	if !fails {
+		operator, values = "NotIn", append(values, 0) // a container that succeeds is not restarted
+	}
+	if len(values) == 0 {
 		return nil
 	}
-	operator, values := "NotIn", []int64{}
-	if textOf(codes.child("operator")) == "NotIn" {
-		operator = "In"
-	}
-	for _, v := range items(codes.child("values")) {
-		if n, is := v.value.(int64); is && n != 0 {
-			values = append(values, n)
-		}
-	}
-	if operator == "NotIn" {
-		values = append(values, 0) // a container that succeeds is not restarted
-	}
+	codes := rules[0].codes
 	rule, exit, list := newTable(nil), newTable(nil), &node{kind: kindArray, at: codes.at, keyAt: codes.keyAt}
 	for _, n := range []*node{rule, exit} {
 		n.at, n.keyAt = codes.at, codes.keyAt

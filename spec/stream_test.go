@@ -132,6 +132,37 @@ func podOf(t *testing.T, file, name string, o Options) *Pod {
 	return nil
 }
 
+// TestFailurePolicy checks which exits of a container start the pod of a Job again: the first rule of podFailurePolicy that matches
+// decides.
+func TestFailurePolicy(t *testing.T) {
+	t.Parallel()
+	p := podOf(t, "job-failure-rules.yaml", "pi", Options{})
+	for container, want := range map[string]string{"fetch": "In [1 3]", "pi": "NotIn [4 42 0]", "digits": "In [1 2 3]"} {
+		c := p.Container(container)
+		if len(c.RestartPolicyRules) != 1 || c.RestartPolicy != RestartNever {
+			t.Errorf("%s: restart policy %q, rules %+v", container, c.RestartPolicy, c.RestartPolicyRules)
+			continue
+		}
+		codes := c.RestartPolicyRules[0].ExitCodes
+		if got := fmt.Sprint(codes.Operator, " ", codes.Values); got != want {
+			t.Errorf("%s is started again after %s, want %s", container, got, want)
+		}
+	}
+	file := func(values string) string {
+		return `{apiVersion: batch/v1, kind: Job, metadata: {name: pi}, spec: {
+			podFailurePolicy: {rules: [` + values + `]},
+			template: {spec: {restartPolicy: Never, containers: [{name: pi, image: "perl:5.34"}]}}}}`
+	}
+	const any = `{action: FailJob, onExitCodes: {operator: NotIn, values: [0]}}`
+	parts, problems := Options{}.ParseParts("pi.yaml", []byte(file(any)))
+	if len(parts) != 1 || len(problems) > 0 {
+		t.Fatalf("%d pods, %v", len(parts), problems)
+	}
+	if c := parts[0].Pod.Containers[0]; c.RestartPolicy != RestartNever || c.RestartPolicyRules != nil {
+		t.Errorf("a Job that fails after each exit has rules: %+v", c.RestartPolicyRules)
+	}
+}
+
 // TestConversion checks what objects become.
 func TestConversion(t *testing.T) {
 	t.Parallel()
