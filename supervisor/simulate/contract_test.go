@@ -18,8 +18,8 @@ import (
 	"github.com/podstead/podstead/supervisor/simulate"
 )
 
-// TestContract simulates the rows of the tables in testdata/contract. A row is a pod file, a scenario with assertions, and an outcome, which
-// is written by hand from the contract: a line for each subject of which the contract says something. See [outcomeOf].
+// TestContract simulates the rows of the tables in testdata/contract. A row is a pod file, a scenario with assertions, and an outcome. The
+// outcome is written by hand from the contract: a line for each subject that the row is about, see [outcomeOf].
 func TestContract(t *testing.T) {
 	paths, err := filepath.Glob("testdata/contract/*.txtar")
 	if err != nil || len(paths) == 0 {
