@@ -304,16 +304,16 @@ func (k EventKind) Entry() EventEntry { return eventTable[k] }
 
 // Text returns the sentence with the values of the fields.
 func (e *EventEntry) Text(fields map[string]string) string {
-	var b strings.Builder
+	text := make([]byte, 0, 256) // on the stack, most texts fit
 	rest := e.Sentence
 	for {
 		before, after, _ := strings.Cut(rest, "{")
 		name, then, found := strings.Cut(after, "}")
-		b.WriteString(before)
+		text = append(text, before...)
 		if !found {
-			return b.String()
+			return string(text)
 		}
-		b.WriteString(fields[name])
+		text = append(text, fields[name]...)
 		rest = then
 	}
 }

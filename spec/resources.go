@@ -31,38 +31,28 @@ const (
 
 // QOS returns the class of the pod. Pod-level resources take precedence over those of the containers.
 func (p *Pod) QOS() QOSClass {
-	lists := []Resources{p.Resources}
-	if !p.hasOwnResources() {
-		lists = nil
+	none, guaranteed := true, true
+	add := func(r *Resources) {
+		for _, name := range podResourceNames {
+			limit, request := r.Limits[name], r.Requests[name]
+			none = none && limit.Sign() <= 0 && request.Sign() <= 0
+			guaranteed = guaranteed && limit.Sign() > 0 && limit.Cmp(request) == 0
+		}
+	}
+	if p.hasOwnResources() {
+		add(&p.Resources)
+	} else {
 		for c := range p.OwnContainers() {
-			lists = append(lists, c.Resources)
+			add(&c.Resources)
 		}
 	}
-	if noneSet(lists) {
+	switch {
+	case none:
 		return QOSBestEffort
+	case guaranteed:
+		return QOSGuaranteed
 	}
-	for _, r := range lists {
-		for _, name := range podResourceNames {
-			limit, request := r.Limits[name], r.Requests[name]
-			if limit.Sign() <= 0 || limit.Cmp(request) != 0 {
-				return QOSBurstable
-			}
-		}
-	}
-	return QOSGuaranteed
-}
-
-// noneSet reports whether no list has cpu or memory.
-func noneSet(lists []Resources) bool {
-	for _, r := range lists {
-		for _, name := range podResourceNames {
-			limit, request := r.Limits[name], r.Requests[name]
-			if limit.Sign() > 0 || request.Sign() > 0 {
-				return false
-			}
-		}
-	}
-	return true
+	return QOSBurstable
 }
 
 // hasOwnResources reports whether the pod has pod-level resources.

@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"math"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -44,7 +43,11 @@ func (b backoff) delay(level int) time.Duration {
 	if level <= 0 {
 		return 0
 	}
-	return time.Duration(min(float64(b.initial)*math.Pow(b.factor, float64(level-1)), float64(b.limit)))
+	delay, limit := float64(b.initial), float64(b.limit)
+	for ; level > 1 && delay < limit; level-- {
+		delay *= b.factor
+	}
+	return time.Duration(min(delay, limit))
 }
 
 // next returns the level after the given one. The level stops growing when the delay does, so that it stays bounded.

@@ -244,8 +244,7 @@ func (f *Facts) superseded(a *Attempt) bool {
 	if a.N() == 0 || f.ephemeral(a.Container) {
 		return false
 	}
-	replaced := f.Container(a.Container).Replaced
-	return f.wasReset(a) || a.Round < f.Again || f.Restart.pending() || replaced.includes(a)
+	return f.wasReset(a) || a.Round < f.Again || f.Restart.pending() || f.Container(a.Container).Replaced.includes(a)
 }
 
 // Collection is the removal of what a pod that has finished has left. Its facts, and so its status, are kept.

@@ -38,6 +38,11 @@ func (v *invariants) step(s lifecycletest.Step) error {
 		v.issued(s.Before, e.Action, s.Now)
 	case lifecycle.RestartRequested, lifecycle.ContainerRestartRequested, lifecycle.DefinitionChanged:
 		v.status = lifecycle.Status{} // a pod that has completed may run again
+	case lifecycle.ContainerRemoved: // a simulation computes no status after it
+		before, after := lifecycle.StatusOf(v.pod, s.Before, s.Now), lifecycle.StatusOf(v.pod, s.After, s.Now)
+		if !reflect.DeepEqual(before, after) {
+			v.violation("the removal of %v changes the status from %+v to %+v", e.Ref, before, after)
+		}
 	}
 	if s.Event != nil { // a decision has changed nothing since
 		v.exact(s.After)

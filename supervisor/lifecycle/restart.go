@@ -19,8 +19,11 @@ func (f *Facts) shouldRestart(pod *spec.Pod, c *spec.Container, a *Attempt) bool
 
 // exhausted reports whether a container has reached its maxRestarts: its newest run has exited once more than it may be restarted.
 func (f *Facts) exhausted(c *spec.Container, a *Attempt) bool {
+	if c.MaxRestarts == nil || !a.terminated() {
+		return false
+	}
 	h := f.Container(c.Name)
-	return c.MaxRestarts != nil && a.Ref == h.Newest.Ref && a.terminated() && h.Exits > int(*c.MaxRestarts)
+	return a.Ref == h.Newest.Ref && h.Exits > int(*c.MaxRestarts)
 }
 
 // Exhausted reports whether a container is not restarted, although its policy would restart it, because it has reached its maxRestarts.
@@ -223,13 +226,15 @@ func restartAllTrigger(pod *spec.Pod, f *Facts) Ref {
 // triggersRestartAll reports whether the exit of a run triggers a restart of all containers of its round. If the sandbox was lost, which
 // opens a new round anyway, only a pod that is retried restarts containers that have completed, and has a back-off.
 func (f *Facts) triggersRestartAll(pod *spec.Pod, c *spec.Container, a *Attempt) bool {
-	if !a.terminated() || a.Round != f.Round || f.superseded(a) || f.exhausted(c, a) {
-		return false
-	}
+	return a.terminated() && a.Round == f.Round && f.restartsAll(pod, c, a.Exit) && !f.superseded(a) && !f.exhausted(c, a)
+}
+
+// restartsAll reports whether all containers are restarted after such an exit of a container, as the definition has it.
+func (f *Facts) restartsAll(pod *spec.Pod, c *spec.Container, exit Exit) bool {
 	if pod.RetriedFor(c) {
-		return ruleAction(c, a.Exit) == actionRestartAll || isInit(pod, c) && !c.IsSidecar() && initFailed(a.Exit)
+		return ruleAction(c, exit) == actionRestartAll || isInit(pod, c) && !c.IsSidecar() && initFailed(exit)
 	}
-	return f.Sandbox.ready() && ruleAction(c, a.Exit) == actionRestartAll
+	return f.Sandbox.ready() && ruleAction(c, exit) == actionRestartAll
 }
 
 // Retry returns the number of the retry that the exit of the newest run of a container leads to, from 1, in a pod that is retried because

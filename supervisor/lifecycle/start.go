@@ -81,7 +81,7 @@ func (p *plan) appContainers() {
 			p.watchDevices(c, h)
 			p.startNext(c, h, !first || !blocked)
 		}
-		blocked = blocked || p.facts.startInProgress(c) || (first && p.planned(c.Name))
+		blocked = blocked || p.facts.startInProgress(c, h) || (first && p.planned(c.Name))
 	}
 }
 
@@ -92,8 +92,7 @@ func (f *Facts) firstInRound(a *Attempt) bool {
 
 // startInProgress reports whether the first start of an app container in this round is in progress, including its image pull and
 // its postStart hook.
-func (f *Facts) startInProgress(c *spec.Container) bool {
-	h := f.Container(c.Name)
+func (f *Facts) startInProgress(c *spec.Container, h *Container) bool {
 	a := &h.Newest
 	return a.postStartPending(c) && h.Previous.Round != a.Round || f.firstInRound(a) && (a.live() || h.Pull.inFlight())
 }
@@ -102,8 +101,8 @@ func (f *Facts) startInProgress(c *spec.Container) bool {
 func StartBlockedBy(pod *spec.Pod, f Facts, container string) string {
 	own := slices.IndexFunc(pod.Containers, func(c spec.Container) bool { return c.Name == container })
 	for i := range max(own, 0) {
-		if f.startInProgress(&pod.Containers[i]) {
-			return pod.Containers[i].Name
+		if c := &pod.Containers[i]; f.startInProgress(c, f.Container(c.Name)) {
+			return c.Name
 		}
 	}
 	return ""

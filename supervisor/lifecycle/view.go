@@ -292,13 +292,11 @@ func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
 	if delay <= 0 {
 		return nil
 	}
-	if a := &h.Newest; v.waitedDelay(c, h, &h.Previous) == 0 {
-		switch {
-		case a.Exit.Reason == ReasonStartError:
-			return &Waiting{Reason: ReasonRunContainerError, Message: a.Exit.Message}
-		case a.StopReason == ReasonFailedPostStartHook:
-			return &Waiting{Reason: ReasonPostStartHookError, Message: a.PostStart.Message}
-		}
+	switch a := &h.Newest; {
+	case a.Exit.Reason == ReasonStartError && v.waitedDelay(c, h, &h.Previous) == 0:
+		return &Waiting{Reason: ReasonRunContainerError, Message: a.Exit.Message}
+	case a.StopReason == ReasonFailedPostStartHook && v.waitedDelay(c, h, &h.Previous) == 0:
+		return &Waiting{Reason: ReasonPostStartHookError, Message: a.PostStart.Message}
 	}
 	return v.crashLoop(c, delay)
 }

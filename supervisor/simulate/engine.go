@@ -2,8 +2,8 @@ package simulate
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -156,7 +156,7 @@ func (p *Pod) startSandbox(a lifecycle.StartSandbox, s Start) lifecycle.Event {
 
 func (p *Pod) startContainer(a lifecycle.StartContainer, r *Run) lifecycle.Event {
 	started := lifecycle.ContainerStarted{
-		Ref: a.Ref, ID: fmt.Sprintf("%s-%d", a.Container, a.Attempt),
+		Ref: a.Ref, ID: a.Container + "-" + strconv.Itoa(a.Attempt),
 		Image: "docker.io/library/" + a.Container + ":1", ImageID: a.ImageID, At: p.world.Now(),
 	}
 	switch {

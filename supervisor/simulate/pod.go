@@ -177,8 +177,9 @@ func (p *Pod) observe(now lifecycle.Instant, before *lifecycle.Facts, e lifecycl
 	}
 }
 
-// emit emits an event that neither an action nor a lifecycle event leads to.
+// emit emits an event that neither an action nor a lifecycle event leads to. It is published in this turn, too.
 func (p *Pod) emit(kind api.EventKind, container string, f event.Fields) {
+	p.folded = true
 	p.events.At(&p.Facts, p.world.Now()).Emit(kind, container, f)
 }
 
@@ -208,7 +209,9 @@ func (p *Pod) fold(e lifecycle.Event) {
 	if name != "" {
 		p.before[name] = p.Facts.Containers[name]
 	}
-	p.folded = true
+	if _, removed := e.(lifecycle.ContainerRemoved); !removed { // the record of an exit is not part of the status
+		p.folded = true
+	}
 	switch e := e.(type) {
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
 	case lifecycle.SignalSent, lifecycle.ProbeChanged, lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.ConditionUnmet:

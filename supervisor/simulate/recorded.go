@@ -127,6 +127,8 @@ type recorder struct {
 	shutdown    time.Time // of the host; zero: it is not being shut down
 	begun       time.Time // when the host was booted, or the daemon was started after it had stopped its pods
 	exited      time.Time // the newest exit
+	round       time.Time // when the newest round of starts began
+	started     time.Time // the newest start
 }
 
 // recorded is a container while events are read.
@@ -134,6 +136,8 @@ type recorded struct {
 	Container
 
 	run        recordedRun
+	exited     time.Time // its newest exit
+	image      time.Time // when the image of the next run was present; zero: not known
 	pulling    time.Time
 	failed     time.Time // the first pull that failed; zero: none
 	lastFailed time.Time
@@ -142,7 +146,8 @@ type recorded struct {
 // recordedRun is a run that has not ended. From is zero: there is none.
 type recordedRun struct {
 	from     time.Time
-	stop     time.Time // zero: it was not stopped
+	takes    time.Duration // that the start took; 0: not known
+	stop     time.Time     // zero: it was not stopped
 	why      api.EventKind
 	ignores  bool // it was killed after its grace period
 	failures map[string][]failure
@@ -195,6 +200,9 @@ func (r *recorder) off(event string, until time.Time, before time.Duration) {
 // ofPod adds an event of the pod.
 func (r *recorder) ofPod(e *api.Event) {
 	switch e.Kind { //nolint:exhaustive // the others follow from these, and from the definition
+	case api.EventSandboxReady, api.EventPodRestarting:
+		r.round = e.Time
+		r.forgetImages()
 	case api.EventPodStopping:
 		r.happens(e.Time, Happening{Event: "stop", Grace: text(parsed(e.Fields["grace"]))})
 	case api.EventPodRestartRequested:
@@ -218,6 +226,7 @@ func (r *recorder) ofPod(e *api.Event) {
 		if e.Time.After(r.begun) {
 			r.off("daemonCrash", e.Time, downBefore)
 		}
+		r.forgetImages()
 	case api.EventConditionMet:
 		r.condition(e)
 	case api.EventDefinitionChanged:
@@ -225,6 +234,13 @@ func (r *recorder) ofPod(e *api.Event) {
 	case api.EventPodEvicted, api.EventSandboxFailed, api.EventSandboxChanged, api.EventVolumeFailed, api.EventEngineUnavailable,
 		api.EventStateNotDurable, api.EventPodQuarantined, api.EventPodRejected:
 		r.left[fmt.Sprintf("events with the reason %s", e.Reason)] = true
+	}
+}
+
+// forgetImages forgets since when containers could start: what has happened delays them.
+func (r *recorder) forgetImages() {
+	for _, o := range r.containers {
+		o.image = time.Time{}
 	}
 }
 
@@ -278,6 +294,7 @@ func (r *recorder) ofContainer(e *api.Event) {
 		if image := e.Fields["image"]; image == r.pod.Container(o.Name).Image && !r.pulled[image] {
 			o.ImagePresent = true
 		}
+		o.image = e.Time
 		r.registry(o)
 	case api.EventImagePulling:
 		o.pulling = e.Time
@@ -285,6 +302,7 @@ func (r *recorder) ofContainer(e *api.Event) {
 		if took := parsed(e.Fields["duration"]); o.PullTakes == "" && took > 0 {
 			o.PullTakes = text(took)
 		}
+		o.image = e.Time
 		r.registry(o)
 	case api.EventImagePullFailed:
 		if o.lastFailed = e.Time; o.failed.IsZero() {
@@ -298,6 +316,13 @@ func (r *recorder) ofContainer(e *api.Event) {
 			r.end(o, &ContainerRun{Lasts: text(e.Time.Sub(o.run.from))}, e.Time) // its exit is not known
 		}
 		o.begin(e.Time)
+		if from := o.image; !from.IsZero() {
+			if !o.exited.After(r.round) {
+				from = later(from, r.started) // the first start in a round waits for that of the container before
+			}
+			o.run.takes = e.Time.Sub(from)
+		}
+		o.image, r.started = time.Time{}, e.Time
 	case api.EventContainerStartFailed:
 		o.add(&ContainerRun{StartError: e.Fields["error"]})
 	case api.EventContainerCreateFailed:
@@ -348,7 +373,7 @@ func (r *recorder) registry(o *recorded) {
 
 // exit adds a run that has exited.
 func (r *recorder) exit(o *recorded, e *api.Event) {
-	r.exited = e.Time
+	r.exited, o.exited = e.Time, e.Time
 	if o.run.from.IsZero() {
 		o.begin(r.start) // its start is not known any more
 	}
@@ -403,6 +428,9 @@ func (r *recorder) end(o *recorded, run *ContainerRun, exit time.Time) {
 	}
 	if !exit.IsZero() && run.Lasts != "" && ready > run.Lasts.Duration() {
 		run.ReadyAfter = run.Lasts // it exited before
+	}
+	if o.run.takes >= time.Millisecond {
+		run.StartTakes = text(o.run.takes)
 	}
 	o.run = recordedRun{}
 	o.add(run)

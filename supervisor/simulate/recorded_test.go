@@ -340,6 +340,28 @@ func TestRecordedEvents(t *testing.T) {
 			},
 			until: hour, runs: []time.Duration{5 * time.Second, 15 * time.Second, hour}, has: `readyAfter = "14s"`, hasNo: "hangsAfter",
 		},
+		"starts take long": {
+			events: []api.Event{
+				onWeb(0, api.EventSandboxReady), onApp(0, api.EventImagePresent, "image", "app:1"), onApp(30*time.Second, started),
+				onApp(minute, failed, "code", "3"), onApp(minute, api.EventImagePresent, "image", "app:1"),
+				onApp(2*minute, started),
+			},
+			until: hour, runs: []time.Duration{40 * time.Second, 3 * minute, hour},
+			not: []time.Duration{20 * time.Second, 90 * time.Second}, has: "startTakes = \"1m\"",
+		},
+		"the daemon crashes before a start": {
+			events: []api.Event{
+				onWeb(0, api.EventSandboxReady), onApp(0, api.EventImagePresent, "image", "app:1"), onWeb(5*minute, recovered),
+				onApp(5*minute, started),
+			},
+			until: hour, runs: []time.Duration{6 * minute, hour}, hasNo: "startTakes",
+		},
+		"the sandbox is lost before a start": {
+			events: []api.Event{
+				onApp(0, api.EventImagePresent, "image", "app:1"), onWeb(5*minute, api.EventSandboxReady), onApp(5*minute, started),
+			},
+			until: hour, runs: []time.Duration{6 * minute, hour}, hasNo: "startTakes",
+		},
 		"the exit code is lost": {
 			events: []api.Event{
 				onApp(0, started), onApp(minute, api.EventContainerStopping),

@@ -148,7 +148,7 @@ func TestAllocations(t *testing.T) {
 			restarts += len(times)
 		}
 	})
-	if each := allocations / float64(restarts); each > 100 {
+	if each := allocations / float64(restarts); each > 90 {
 		t.Errorf("%.0f allocations for each of %d restarts", each, restarts)
 	}
 }

@@ -21,7 +21,7 @@ const (
 type line struct {
 	at     time.Duration
 	number int // of the entry
-	object string
+	entry  *Entry
 	text   string
 	same   string // what equal lines have in common
 }
@@ -43,31 +43,28 @@ func (r *Result) Lines() []string {
 // Rows returns the timeline for people, a row for each entry: the time since the start, the pod with its container, and the text. What
 // repeats is summarized, and what is of no interest beside the other events is left out.
 func (r *Result) Rows() [][]string {
-	byObject, objects := map[string][]line{}, []string{}
+	type object struct{ pod, container string }
+	byObject, objects := map[object]*[]line{}, []*[]line{}
 	for i := range r.Timeline {
 		e := &r.Timeline[i]
 		if isNoise(e) {
 			continue
 		}
-		object := cmp.Or(e.Pod, "<host>")
-		if e.Container != "" {
-			object += "/" + e.Container
+		of := byObject[object{e.Pod, e.Container}]
+		if of == nil {
+			of = &[]line{}
+			byObject[object{e.Pod, e.Container}], objects = of, append(objects, of)
 		}
-		if byObject[object] == nil {
-			objects = append(objects, object)
-		}
-		l := lineOf(e, object)
-		l.number = i
-		byObject[object] = append(byObject[object], l)
+		*of = append(*of, lineOf(e, i))
 	}
 	var lines []line
-	for _, object := range objects {
-		lines = append(lines, summarize(byObject[object])...)
+	for _, of := range objects {
+		lines = append(lines, summarize(*of)...)
 	}
 	slices.SortFunc(lines, func(a, b line) int { return cmp.Compare(a.number, b.number) })
 	rows := make([][]string, len(lines))
 	for i, l := range lines {
-		rows[i] = []string{offset(l.at), l.object, l.text}
+		rows[i] = []string{offset(l.at), objectOf(l.entry), l.text}
 	}
 	return rows
 }
@@ -95,13 +92,22 @@ func isNoise(e *Entry) bool {
 	return false
 }
 
-func lineOf(e *Entry, object string) line {
-	l := line{at: e.At, object: object, text: e.Message}
+// objectOf returns the pod of an event, with its container if it is about one.
+func objectOf(e *Entry) string {
+	object := cmp.Or(e.Pod, "<host>")
+	if e.Container != "" {
+		object += "/" + e.Container
+	}
+	return object
+}
+
+func lineOf(e *Entry, number int) line {
+	l := line{at: e.At, number: number, entry: e, text: e.Message}
 	switch e.Kind { //nolint:exhaustive // the others have the text of the event
 	case api.EventContainerBackOff:
 		l.text = "Back-off " + e.Fields["delay"] + " before the next restart"
 	case api.EventContainerFailed:
-		l.text = fmt.Sprintf("Container exited with code %s (%s)", e.Fields["code"], e.Fields["reason"])
+		l.text = "Container exited with code " + e.Fields["code"] + " (" + e.Fields["reason"] + ")"
 	}
 	l.same = l.text
 	if e.Restart > 0 {
@@ -128,7 +134,7 @@ func summarize(lines []line) []line {
 		first, last := lines[shown], lines[end-1]
 		gap := first.at - lines[i+(shownPeriods-1)*period].at
 		text := fmt.Sprintf("... the same %d times until %s, every %s", times-shownPeriods, offset(last.at), offset(gap))
-		out = append(out, line{at: first.at, number: first.number, object: first.object, text: text})
+		out = append(out, line{at: first.at, number: first.number, entry: first.entry, text: text})
 		i = end
 	}
 	return out

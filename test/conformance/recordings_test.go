@@ -118,14 +118,10 @@ var differs = map[string]string{
 	"TestDeletedPodFails_image_missing": "in a scenario, an image that must not be pulled is on the host",
 	"TestMissingInitImageKeepsPodPending": "in a scenario, a pull fails because of the registry, and succeeds when the registry is" +
 		" available; the test imports the image",
-	"TestMissingInitImageKeepsPodPending-missinginitimagekeepspodpending-fix": timesOfStarts,
 	"TestOrphan":                 "the test removes the state of the pod, which no scenario can",
-	"TestDeadContainers-dead":    timesOfStarts,
-	"TestProbeHandlers_liveness": timesOfStarts,
-	"TestSidecarLivenessProbe":   "the regular container exits at the time at which the probe fails",
+	"TestDeadContainers-dead":    "the container exits shortly before the daemon starts again, and a back-off of 0.1 s ends between",
+	"TestProbeHandlers_liveness": "a probe takes 2 s to fail, and fails at once in a scenario",
 }
-
-const timesOfStarts = "the times that starts of containers take are not recorded, so they restart sooner"
 
 // notRecorded are the tests of the table without a recording, with the reason.
 var notRecorded = map[string]string{
