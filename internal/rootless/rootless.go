@@ -265,15 +265,18 @@ func (n *Namespaces) connect(ctx context.Context, r names, anchor process) error
 }
 
 // connectForwarder starts the forwarder for a process in the namespaces, if none of its processes runs: a worker has all ports, and serves
-// the daemon alone.
+// the daemon alone. It replaces one whose socket was removed, since no daemon can connect to it.
 func (n *Namespaces) connectForwarder(ctx context.Context, r *names, anchor process) {
-	if r.Forwarder.runs() || len(n.forwarders()) > 0 {
+	if n.forwards(*r) {
 		return
 	}
 	before := r.ForwarderError
 	r.ForwarderError, r.ForwarderTried = "", time.Time{}
-	var err error
-	if r.Forwarder, err = n.startForwarder(ctx, anchor); err != nil {
+	err := n.endForwarder(ctx)
+	if err == nil {
+		r.Forwarder, err = n.startForwarder(ctx, anchor)
+	}
+	if err != nil {
 		r.ForwarderError, r.ForwarderTried = err.Error(), time.Now()
 		if r.ForwarderError != before {
 			n.warn("pods have no host ports: " + r.ForwarderError)
@@ -336,8 +339,16 @@ func (n *Namespaces) lacks(r names, now time.Time) bool {
 		return wait <= 0 || wait > retryInterval
 	}
 	lacks := due(r.PastaTried) && !r.Pasta.runs() ||
-		due(r.ForwarderTried) && !r.Forwarder.runs() && len(n.forwarders()) == 0
+		due(r.ForwarderTried) && !n.forwards(r)
 	return lacks && n.find(r) != (process{})
+}
+
+// forwards reports whether a process of the forwarder runs, and daemons can connect to it.
+func (n *Namespaces) forwards(r names) bool {
+	if _, err := os.Lstat(forwarder.Socket(n.RunDir)); errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	return r.Forwarder.runs() || len(n.forwarders()) > 0
 }
 
 // Outlet describes a process that connects the network namespace with the host: pasta or the forwarder.
