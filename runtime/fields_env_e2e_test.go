@@ -210,7 +210,8 @@ func TestFieldsFileKey(t *testing.T) {
 		_, err := p.begin("fails")
 		wantFailure(t, line, err, lifecycle.ReasonCreateConfigError, message)
 	}
-	check(ref+`"disk", path = "conf/app.env", key = "ADDRESS" }`, "couldn't parse env file: file \"conf/app.env\" of volume \"disk\": no such file")
+	check(ref+`"disk", path = "conf/app.env", key = "ADDRESS" }`,
+		`couldn't parse env file: file "conf/app.env" of volume "disk": no such file`)
 	p.run("writer")
 	wantLines(t, p.run("c"), "F_ADDRESS=db:5432", "F_LINK=two", "F_MEMORY=in memory", "lines $HOME", "db:5432",
 		"ls: /disk: No such file or directory")
