@@ -267,7 +267,7 @@ func (n *Namespaces) connect(ctx context.Context, r names, anchor process) error
 // connectForwarder starts the forwarder for a process in the namespaces, if none of its processes runs: a worker has all ports, and serves
 // the daemon alone. It replaces one whose socket was removed, since no daemon can connect to it.
 func (n *Namespaces) connectForwarder(ctx context.Context, r *names, anchor process) {
-	if n.forwards(*r) {
+	if n.forwarder(*r) != (process{}) {
 		return
 	}
 	before := r.ForwarderError
@@ -339,16 +339,22 @@ func (n *Namespaces) lacks(r names, now time.Time) bool {
 		return wait <= 0 || wait > retryInterval
 	}
 	lacks := due(r.PastaTried) && !r.Pasta.runs() ||
-		due(r.ForwarderTried) && !n.forwards(r)
+		due(r.ForwarderTried) && n.forwarder(r) == (process{})
 	return lacks && n.find(r) != (process{})
 }
 
-// forwards reports whether a process of the forwarder runs, and daemons can connect to it.
-func (n *Namespaces) forwards(r names) bool {
+// forwarder returns a process of the forwarder. None: it does not run, or daemons cannot connect to it, since its socket was removed.
+func (n *Namespaces) forwarder(r names) process {
 	if _, err := os.Lstat(forwarder.Socket(n.RunDir)); errors.Is(err, fs.ErrNotExist) {
-		return false
+		return process{}
 	}
-	return r.Forwarder.runs() || len(n.forwarders()) > 0
+	if r.Forwarder.runs() {
+		return r.Forwarder
+	}
+	if all := n.forwarders(); len(all) > 0 {
+		return all[0]
+	}
+	return process{}
 }
 
 // Outlet describes a process that connects the network namespace with the host: pasta or the forwarder.
@@ -364,13 +370,7 @@ func (n *Namespaces) Forwarder() (Outlet, error) {
 	if err != nil {
 		return Outlet{}, err
 	}
-	o := Outlet{Needed: n.find(r) != (process{}), Error: r.ForwarderError}
-	if r.Forwarder.runs() {
-		o.PID = r.Forwarder.PID
-	} else if all := n.forwarders(); len(all) > 0 {
-		o.PID = all[0].PID
-	}
-	return o, nil
+	return Outlet{Needed: n.find(r) != (process{}), Error: r.ForwarderError, PID: n.forwarder(r).PID}, nil
 }
 
 // Outlet returns the state of pasta.

@@ -162,14 +162,17 @@ func TestForwarder(t *testing.T) {
 	if err := os.Remove(forwarder.Socket(n.RunDir)); err != nil {
 		t.Fatal(err)
 	}
+	if o, err := n.Forwarder(); err != nil || o != (Outlet{Needed: true}) {
+		t.Errorf("state without the socket %+v, %v", o, err)
+	}
 	other := forwarder.NewClient(t.Context(), forwarder.Socket(n.RunDir), "/proc/self/ns/net", slog.New(slog.DiscardHandler))
-	defer other.Close()
 	if err := other.Replace(t.Context(), forwarder.Network{}, nil); !errors.Is(err, forwarder.ErrUnavailable) {
 		t.Errorf("set all ports without the socket: %v", err)
 	}
 	if err := other.Set(t.Context(), "uid", forwarder.Network{}, nil); !errors.Is(err, forwarder.ErrUnavailable) {
 		t.Errorf("close ports that the worker may have: %v", err)
 	}
+	other.Close()
 	if again := started(); again == first || !again.runs() || slices.ContainsFunc(worker, process.runs) {
 		t.Errorf("the worker %v without a socket was not replaced: %v", worker, again)
 	}
