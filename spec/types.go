@@ -340,8 +340,8 @@ type FileKeyRef struct {
 	// Name of the volume, which must be an `emptyDir`. The container need not mount it. Required.
 	VolumeName string `json:"volumeName"`
 	// Path of the file in the volume, without `..`. A line of the file is `KEY='value'`, empty, or a comment that begins with `#`. A value
-	// can have several lines, but no single quote, and nothing in it is expanded. The file may have up to 1 MiB, and a line less than
-	// 64 KiB. Required.
+	// can have several lines, but no single quote, and nothing in it is expanded. The file may have up to 1 MiB, all files of the variables
+	// of a container 16 MiB, and a line less than 64 KiB. Required.
 	Path string `json:"path"`
 	// Key in the file. An empty value counts as a missing key. Required.
 	Key string `json:"key"`
