@@ -105,7 +105,7 @@ func lifeEvents() []EventEntry {
 		{EventContainerBackOff, "BackOff", warning, "Back-off restarting failed container {container} in pod {pod} for {delay}", nil, true},
 		{
 			EventMaxRestartsReached, "MaxRestartsReached", warning,
-			"Container {container} reached its maximum of {limit} restarts, not restarting it", nil, true,
+			"Container {container} reached its maxRestarts of {limit}, not restarting it", nil, true,
 		},
 		{EventContainerStopping, "Killing", normal, "Stopping container {container}", []string{"grace", "why"}, true},
 		{

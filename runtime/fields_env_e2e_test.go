@@ -210,15 +210,16 @@ func TestFieldsFileKey(t *testing.T) {
 		_, err := p.begin("fails")
 		wantFailure(t, line, err, lifecycle.ReasonCreateConfigError, message)
 	}
-	check(ref+`"disk", path = "conf/app.env", key = "ADDRESS" }`, "couldn't parse env file: file \"conf/app.env\" of volume \"disk\": open")
+	check(ref+`"disk", path = "conf/app.env", key = "ADDRESS" }`,
+		`couldn't parse env file: file "conf/app.env" of volume "disk": no such file`)
 	p.run("writer")
 	wantLines(t, p.run("c"), "F_ADDRESS=db:5432", "F_LINK=two", "F_MEMORY=in memory", "lines $HOME", "db:5432",
 		"ls: /disk: No such file or directory")
 	for _, test := range []struct{ line, message string }{
 		{`"disk", path = "link", key = "NONE" }`, `environment variable key "NONE" not found in file "link" of volume "disk"`},
 		{`"disk", path = "link", key = "EMPTY" }`, `environment variable key "EMPTY" not found in file "link" of volume "disk"`},
-		{`"disk", path = "none", key = "A" }`, `file "none" of volume "disk": open: no such file or directory`},
-		{`"disk", path = "out", key = "root" }`, `file "out" of volume "disk": open: no such file or directory`},
+		{`"disk", path = "none", key = "A" }`, `file "none" of volume "disk": no such file or directory`},
+		{`"disk", path = "out", key = "root" }`, `file "out" of volume "disk": no such file or directory`},
 		{`"disk", path = "fifo", key = "A", optional = true }`, `file "fifo" of volume "disk": open fifo: not a regular file`},
 		{`"disk", path = "conf", key = "A", optional = true }`, `file "conf" of volume "disk": open conf: not a regular file`},
 		{`"disk", path = "large", key = "A", optional = true }`, `file "large" of volume "disk": larger than 1048576 bytes`},

@@ -188,9 +188,9 @@ type Container struct {
 	// Rules by exit code, tried in order before `restartPolicy`, which is then required (KEP-5307). At most 20.
 	RestartPolicyRules []RestartRule `json:"restartPolicyRules,omitempty"`
 	// Maximum number of restarts by the restart policy and its rules, at least 1. When the container has been restarted so often and exits
-	// again, it stays terminated, as with the restart policy `Never`. The restarts count from the last start of the pod or of the container
-	// by a person or by a change of its definition, also over reboots of the host. It can be set in `containers` only, and not with
-	// `backoffLimit`. Default: no maximum.
+	// again, it stays terminated, as with the restart policy `Never`: it runs once more if `onUnhealthy` replaces the pod sandbox. The
+	// restarts count from the last start of the pod or of the container by a person or by a change of its definition, also over reboots of
+	// the host. It can be set in `containers` only, and not with `backoffLimit`. Default: no maximum.
 	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
 	// Restart back-off of the container. Default: that of the pod. [Pod.BackoffOf] resolves it.
 	RestartBackoff *Backoff `json:"restartBackoff,omitempty"`
@@ -340,8 +340,8 @@ type FileKeyRef struct {
 	// Name of the volume, which must be an `emptyDir`. The container need not mount it. Required.
 	VolumeName string `json:"volumeName"`
 	// Path of the file in the volume, without `..`. A line of the file is `KEY='value'`, empty, or a comment that begins with `#`. A value
-	// can have several lines, but no single quote, and nothing in it is expanded. The file may have up to 1 MiB, and a line less than
-	// 64 KiB. Required.
+	// can have several lines, but no single quote, and nothing in it is expanded. The file may have up to 1 MiB, all files of the variables
+	// of a container 16 MiB, and a line less than 64 KiB. Required.
 	Path string `json:"path"`
 	// Key in the file. An empty value counts as a missing key. Required.
 	Key string `json:"key"`

@@ -46,14 +46,14 @@ type filesWatch struct {
 	waiting sync.Once
 	// printed are the lines that reading the files has printed last, such as warnings.
 	printed map[string]bool
+	// pods are those that were applied; true: this command has created it.
+	pods map[string]bool
+	// removed are those of them that the files no longer define.
+	removed map[string]bool
 
-	mu sync.Mutex
+	mu sync.Mutex // guards defined
 	// defined are the pods that the files define or have defined.
 	defined map[string]bool
-	// pods are those of them that were applied; true: this command has created it.
-	pods map[string]bool
-	// removed are those that the files no longer define.
-	removed map[string]bool
 }
 
 // watchFiles runs the pods of files until the user requests their stop, and follows changes of the files.

@@ -265,15 +265,18 @@ func (n *Namespaces) connect(ctx context.Context, r names, anchor process) error
 }
 
 // connectForwarder starts the forwarder for a process in the namespaces, if none of its processes runs: a worker has all ports, and serves
-// the daemon alone.
+// the daemon alone. It replaces one whose socket was removed, since no daemon can connect to it.
 func (n *Namespaces) connectForwarder(ctx context.Context, r *names, anchor process) {
-	if r.Forwarder.runs() || len(n.forwarders()) > 0 {
+	if n.forwarder(*r) != (process{}) {
 		return
 	}
 	before := r.ForwarderError
 	r.ForwarderError, r.ForwarderTried = "", time.Time{}
-	var err error
-	if r.Forwarder, err = n.startForwarder(ctx, anchor); err != nil {
+	err := n.endForwarder(ctx)
+	if err == nil {
+		r.Forwarder, err = n.startForwarder(ctx, anchor)
+	}
+	if err != nil {
 		r.ForwarderError, r.ForwarderTried = err.Error(), time.Now()
 		if r.ForwarderError != before {
 			n.warn("pods have no host ports: " + r.ForwarderError)
@@ -336,8 +339,22 @@ func (n *Namespaces) lacks(r names, now time.Time) bool {
 		return wait <= 0 || wait > retryInterval
 	}
 	lacks := due(r.PastaTried) && !r.Pasta.runs() ||
-		due(r.ForwarderTried) && !r.Forwarder.runs() && len(n.forwarders()) == 0
+		due(r.ForwarderTried) && n.forwarder(r) == (process{})
 	return lacks && n.find(r) != (process{})
+}
+
+// forwarder returns a process of the forwarder. None: it does not run, or daemons cannot connect to it, since its socket was removed.
+func (n *Namespaces) forwarder(r names) process {
+	if _, err := os.Lstat(forwarder.Socket(n.RunDir)); errors.Is(err, fs.ErrNotExist) {
+		return process{}
+	}
+	if r.Forwarder.runs() {
+		return r.Forwarder
+	}
+	if all := n.forwarders(); len(all) > 0 {
+		return all[0]
+	}
+	return process{}
 }
 
 // Outlet describes a process that connects the network namespace with the host: pasta or the forwarder.
@@ -353,13 +370,7 @@ func (n *Namespaces) Forwarder() (Outlet, error) {
 	if err != nil {
 		return Outlet{}, err
 	}
-	o := Outlet{Needed: n.find(r) != (process{}), Error: r.ForwarderError}
-	if r.Forwarder.runs() {
-		o.PID = r.Forwarder.PID
-	} else if all := n.forwarders(); len(all) > 0 {
-		o.PID = all[0].PID
-	}
-	return o, nil
+	return Outlet{Needed: n.find(r) != (process{}), Error: r.ForwarderError, PID: n.forwarder(r).PID}, nil
 }
 
 // Outlet returns the state of pasta.

@@ -158,6 +158,27 @@ func TestForwarder(t *testing.T) {
 	if again := started(); again != first {
 		t.Errorf("%v was started beside the worker", again)
 	}
+	worker := n.forwarders()
+	if err := os.Remove(forwarder.Socket(n.RunDir)); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := n.Forwarder(); err != nil || o != (Outlet{Needed: true}) {
+		t.Errorf("state without the socket %+v, %v", o, err)
+	}
+	other := forwarder.NewClient(t.Context(), forwarder.Socket(n.RunDir), "/proc/self/ns/net", slog.New(slog.DiscardHandler))
+	if err := other.Replace(t.Context(), forwarder.Network{}, nil); !errors.Is(err, forwarder.ErrUnavailable) {
+		t.Errorf("set all ports without the socket: %v", err)
+	}
+	if err := other.Set(t.Context(), "uid", forwarder.Network{}, nil); !errors.Is(err, forwarder.ErrUnavailable) {
+		t.Errorf("close ports that the worker may have: %v", err)
+	}
+	other.Close()
+	if again := started(); again == first || !again.runs() || slices.ContainsFunc(worker, process.runs) {
+		t.Errorf("the worker %v without a socket was not replaced: %v", worker, again)
+	}
+	if err := c.Check(t.Context(), port); !errors.Is(err, unix.EADDRNOTAVAIL) {
+		t.Errorf("check with another forwarder: %v", err)
+	}
 	if err := n.endForwarder(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -474,7 +495,9 @@ func TestReconnect(t *testing.T) {
 	}
 	writeToken(t, n, "t")
 	self := processOf(os.Getpid())
-	if err := n.write(names{BootID: boot, RunDir: n.RunDir, Token: "t", Holder: self, Forwarder: self}); err != nil {
+	err = errors.Join(n.write(names{BootID: boot, RunDir: n.RunDir, Token: "t", Holder: self, Forwarder: self}),
+		os.WriteFile(forwarder.Socket(n.RunDir), nil, 0o600))
+	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

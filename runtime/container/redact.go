@@ -22,20 +22,31 @@ const redacted = "[hidden]"
 // secretSnapshot returns each config map and secret as it was when it was first read, so that the start of a container sees one state of
 // them. It remembers the values of the secrets, and those of files in volumes, which may be secrets. It is not safe for concurrent use.
 type secretSnapshot struct {
-	source    volume.Values
-	files     readFile
-	kept      map[string]map[string][]byte
-	ofFiles   map[spec.FileKeyRef]string // values
-	fileBytes int                        // of all values of files
-	secrets   []string
+	source     volume.Values
+	files      readFile
+	kept       map[string]map[string][]byte
+	envFiles   map[envFile]*oci.EnvFile
+	fileBytes  int                        // of all files
+	ofFiles    map[spec.FileKeyRef]string // values
+	valueBytes int                        // of all values of files
+	secrets    []string
 }
+
+// envFile is a file in a volume.
+type envFile struct{ volume, path string }
+
+// maxFileBytes is the size of all files together that are read for a start: the daemon does that work, and not the container.
+const maxFileBytes = 16 * volume.MaxFileBytes
 
 // readFile reads a file in a volume of a pod, see [volume.Set.ReadFile].
 type readFile func(volume, path string) ([]byte, error)
 
 // newSecretSnapshot returns a snapshot that reads from source and files.
 func newSecretSnapshot(source volume.Values, files readFile) *secretSnapshot {
-	return &secretSnapshot{source: source, files: files, kept: map[string]map[string][]byte{}, ofFiles: map[spec.FileKeyRef]string{}}
+	return &secretSnapshot{
+		source: source, files: files, kept: map[string]map[string][]byte{},
+		envFiles: map[envFile]*oci.EnvFile{}, ofFiles: map[spec.FileKeyRef]string{},
+	}
 }
 
 // filesOf returns what reads files in volumes of a pod.
@@ -61,17 +72,17 @@ func (s *secretSnapshot) Secret(pod *spec.Pod, name string) (map[string][]byte, 
 	})
 }
 
-// FileValue implements [oci.Values]. Only values are kept: there may be many files of 1 MiB.
+// FileValue implements [oci.Values].
 func (s *secretSnapshot) FileValue(ref *spec.FileKeyRef) (string, error) {
 	if value, known := s.ofFiles[*ref]; known {
 		return value, nil
 	}
-	text, err := s.files(ref.VolumeName, ref.Path)
+	file, err := s.envFile(envFile{ref.VolumeName, ref.Path})
 	if err != nil {
 		return "", err
 	}
-	value, err := oci.ValueInFile(text, ref.Key)
-	if s.fileBytes += len(value); s.fileBytes > spec.MaxProcessBytes {
+	value, err := file.Value(ref.Key)
+	if s.valueBytes += len(value); s.valueBytes > spec.MaxProcessBytes {
 		return "", fmt.Errorf("values of files have more than %d bytes in total", spec.MaxProcessBytes)
 	}
 	if err == nil {
@@ -81,6 +92,26 @@ func (s *secretSnapshot) FileValue(ref *spec.FileKeyRef) (string, error) {
 		s.secrets = append(s.secrets, value)
 	}
 	return value, err
+}
+
+// envFile returns a file, which is read once.
+func (s *secretSnapshot) envFile(at envFile) (*oci.EnvFile, error) {
+	if f := s.envFiles[at]; f != nil {
+		return f, nil
+	}
+	tooLarge := fmt.Errorf("files of variables have more than %d bytes in total", maxFileBytes)
+	if s.fileBytes > maxFileBytes {
+		return nil, tooLarge
+	}
+	text, err := s.files(at.volume, at.path)
+	if err != nil {
+		return nil, err
+	}
+	if s.fileBytes += len(text); s.fileBytes > maxFileBytes {
+		return nil, tooLarge
+	}
+	s.envFiles[at] = oci.NewEnvFile(text)
+	return s.envFiles[at], nil
 }
 
 func (s *secretSnapshot) get(key string, read func() (map[string][]byte, error)) (map[string][]byte, error) {
@@ -168,7 +199,7 @@ func redactError(source volume.Values, files readFile, pod *spec.Pod, c *spec.Co
 	}
 	for i := range c.Env {
 		switch from := c.Env[i].ValueFrom; {
-		case from == nil:
+		case from == nil, unreadable:
 		case from.SecretKeyRef != nil:
 			read(from.SecretKeyRef.Name)
 		case from.FileKeyRef != nil:

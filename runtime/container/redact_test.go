@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/runtime/configsource"
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -83,7 +84,7 @@ func fileVariable(path string) spec.EnvVar {
 	return spec.EnvVar{Name: "F", ValueFrom: &spec.EnvVarSource{FileKeyRef: &spec.FileKeyRef{VolumeName: "v", Path: path, Key: "KEY"}}}
 }
 
-// TestMaskedFiles checks that a value of a file is read once for the start of a container, that it counts as a secret, and that all of them
+// TestMaskedFiles checks that a file is read once for the start of a container, that its values count as secrets, and that all of them
 // together are bounded.
 func TestMaskedFiles(t *testing.T) {
 	reads := 0
@@ -107,7 +108,7 @@ func TestMaskedFiles(t *testing.T) {
 	if value, err := masked.FileValue(&ref); value != redacted || err != nil {
 		t.Errorf("masked: %q, %v", value, err)
 	}
-	if value, err := masked.FileValue(&empty); value != "" || err != nil || reads != 2 {
+	if value, err := masked.FileValue(&empty); value != "" || err != nil || reads != 1 {
 		t.Errorf("masked: an empty value is %q, %v, after %d reads", value, err, reads)
 	}
 	for i, large := range []bool{false, false, true} {
@@ -115,5 +116,32 @@ func TestMaskedFiles(t *testing.T) {
 		if _, err := values.FileValue(&ref); (err != nil) != large {
 			t.Errorf("file %d of 500 KiB: %v", i, err)
 		}
+	}
+}
+
+// TestLargeFiles checks that a start reads a bounded number of bytes, also for an error after a failed start.
+func TestLargeFiles(t *testing.T) {
+	reads := 0
+	text := []byte("KEY='a'\n" + strings.Repeat("#\n", (volume.MaxFileBytes-8)/2))
+	files := func(_, _ string) ([]byte, error) {
+		reads++
+		return text, nil
+	}
+	values := newSecretSnapshot(configsource.Source{}, files)
+	c := &spec.Container{}
+	for i := range 20 {
+		variable := fileVariable(strconv.Itoa(i))
+		c.Env = append(c.Env, variable)
+		value, err := values.FileValue(variable.ValueFrom.FileKeyRef)
+		if fits := i < 16; fits != (err == nil) || fits != (value == "a") {
+			t.Errorf("file %d of 1 MiB: %q, %v", i, value, err)
+		}
+	}
+	if reads != 17 {
+		t.Errorf("%d files were read", reads)
+	}
+	reads = 0
+	if err := redactError(configsource.Source{}, files, &spec.Pod{}, c, fs.ErrInvalid); !errors.Is(err, fs.ErrInvalid) || reads != 17 {
+		t.Errorf("%v, after %d files", err, reads)
 	}
 }

@@ -133,7 +133,7 @@ func (c *Client) Set(ctx context.Context, uid string, n Network, ports []Forward
 	c.put(uid, ports)
 	answer, err := c.do(ctx, request{Owner: uid, Ports: ports})
 	err = joined(err, answer.Error)
-	if len(ports) == 0 && hasNoProcess(err) {
+	if len(ports) == 0 && c.hasNoWorker(err) {
 		return nil
 	}
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *Client) Replace(ctx context.Context, n Network, all map[string][]Forwar
 		return nil // no worker is started for that
 	}
 	err := c.replace(ctx)
-	if errors.Is(err, ErrUnavailable) && !hasNoProcess(err) {
+	if errors.Is(err, ErrUnavailable) && !c.hasNoWorker(err) {
 		c.setUnsure(true) // a worker can have ports of an earlier daemon
 	}
 	if err != nil {
@@ -199,7 +199,7 @@ func (c *Client) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	conn, err := c.dial(ctx)
-	if hasNoProcess(err) {
+	if c.hasNoWorker(err) {
 		c.setUnsure(false)
 	}
 	if err != nil {
@@ -236,9 +236,13 @@ func (c *Client) dial(ctx context.Context) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// hasNoProcess reports whether an error means that no process of the forwarder runs, so no port is open.
-func hasNoProcess(err error) bool {
-	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOENT)
+// hasNoWorker reports whether an error means that no worker runs, so no port is open. A worker whose socket was removed has its ports.
+func (c *Client) hasNoWorker(err error) bool {
+	if !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.ENOENT) {
+		return false
+	}
+	_, workers := processes(c.socket)
+	return len(workers) == 0
 }
 
 // read reads the responses until the end of the connection. Then it restores the ports.

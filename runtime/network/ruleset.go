@@ -90,7 +90,7 @@ func (r *ruleset) hasTable(ctx context.Context, t *nftables.Table) (found bool, 
 // Delete deletes all tables and the rules in the chains of iptables. It is no error if there are none.
 func (r *ruleset) Delete(ctx context.Context) error {
 	errs := []error{r.deleteForwardRules(ctx)}
-	for _, t := range []*nftables.Table{r.table(), r.guardTable(), r.sourcesTable()} {
+	for _, t := range []*nftables.Table{r.table(), r.guardTable(), r.sourcesTable(), r.refusalsTable()} {
 		found, err := r.hasTable(ctx, t)
 		if found {
 			err = r.do(ctx, func(c *nftables.Conn) error {

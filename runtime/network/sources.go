@@ -34,7 +34,7 @@ func (r *ruleset) sourcesTable() *nftables.Table {
 	return &nftables.Table{Family: nftables.TableFamilyINet, Name: r.bridge + "-sources"}
 }
 
-// WriteSources replaces the rules that mark connections and the replies of pods, and the one that completes refusals.
+// WriteSources replaces the rules that mark connections and the replies of pods.
 func (r *ruleset) WriteSources(ctx context.Context) error {
 	return r.do(ctx, func(c *nftables.Conn) error {
 		t := r.sourcesTable()
@@ -50,30 +50,8 @@ func (r *ruleset) WriteSources(ctx context.Context) error {
 			matchLink(expr.MetaKeyIIFNAME, expr.CmpOpEq, r.bridge), []expr.Any{
 				&expr.Ct{Key: expr.CtKeyMARK, Register: 1}, isMark, &expr.Meta{Key: expr.MetaKeyMARK, Register: 1, SourceRegister: true},
 			})
-		w.completeRefusals(w.chain("refusals", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw))
 		return c.Flush()
 	})
-}
-
-// completeRefusals sets the flag ACK of segments with RST that come from pasta. Before 2024 it refuses connections without the flag, though
-// with the number, and TCP ignores such a segment (RFC 9293, 3.10.7.3): a program that connects to a closed port would wait for minutes.
-func (w tableWriter) completeRefusals(ch *nftables.Chain) {
-	const flagsAt, checksumAt, rst, ack = 12, 16, 4, 16 // of the TCP header: 4 bits of the length, 4 reserved ones, and 8 flags
-	load := &expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: flagsAt, Len: 2}
-	w.rule(ch,
-		matchLink(expr.MetaKeyIIFNAME, expr.CmpOpNeq, w.bridge), matchLink(expr.MetaKeyIIFNAME, expr.CmpOpNeq, "lo"), []expr.Any{
-			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{unix.IPPROTO_TCP}},
-			load,
-			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 2, Mask: []byte{0, rst | ack}, Xor: []byte{0, 0}},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{0, rst}},
-			load,
-			&expr.Bitwise{SourceRegister: 1, DestRegister: 1, Len: 2, Mask: []byte{0xff, 0xff &^ ack}, Xor: []byte{0, ack}},
-			&expr.Payload{
-				OperationType: expr.PayloadWrite, SourceRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: flagsAt, Len: 2,
-				CsumType: expr.CsumTypeInet, CsumOffset: checksumAt,
-			},
-		})
 }
 
 // keepSources prepares the network for sockets with the addresses of clients. Without support of the kernel, clients have the address of

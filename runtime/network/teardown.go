@@ -213,6 +213,7 @@ func (n *Network) reconcile(ctx context.Context, live []string) error {
 		n.base = nil
 		errs = append(errs, n.ensureBase(ctx))
 	}
+	n.completeRefusals(ctx)
 	return errors.Join(append(errs, n.forwardAll(ctx))...)
 }
 

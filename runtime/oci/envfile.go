@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,28 +13,64 @@ import (
 // errNotText is the error for a value that cannot be that of a variable.
 var errNotText = errors.New("the value is not UTF-8 text without null characters")
 
-// ValueInFile returns the value of a key in an env file, or "" if the file does not set it. The first line that sets it counts, and what
-// follows is not read. The format is that of fileKeyRef (KEP-3721), which POSIX shells read in the same way. Errors are those of the
-// kubelet, with the number of a line and without values.
-func ValueInFile(text []byte, key string) (string, error) {
-	f := envFile{lines: bufio.NewScanner(bytes.NewReader(text))} // lines of less than 64 KiB, as in the kubelet
-	for f.next() {
-		name, value, err := f.assignment()
-		if err != nil || name != key {
-			if err != nil {
-				return "", err
+// EnvFile is an env file. It is read as far as a value needs, and each line once, however many values are taken from it. The format is that
+// of fileKeyRef (KEP-3721), which POSIX shells read in the same way. It is not safe for concurrent use.
+type EnvFile struct {
+	lines  envFile
+	values map[string]lineValue // of what was read, without later assignments to the same keys
+	err    error                // why no more is read; [io.EOF] at the end
+}
+
+// lineValue is a value with the number of its last line.
+type lineValue struct {
+	text string
+	line int
+}
+
+// NewEnvFile returns the env file with a text.
+func NewEnvFile(text []byte) *EnvFile {
+	lines := bufio.NewScanner(bytes.NewReader(text)) // of less than 64 KiB, as in the kubelet
+	return &EnvFile{lines: envFile{lines: lines}, values: map[string]lineValue{}}
+}
+
+// Value returns the value of a key, or "" if the file does not set it. The first line that sets it counts, and what follows is not read.
+// Errors are those of the kubelet, with the number of a line and without values.
+func (f *EnvFile) Value(key string) (string, error) {
+	for {
+		if v, known := f.values[key]; known {
+			if !utf8.ValidString(v.text) || strings.ContainsRune(v.text, 0) {
+				return "", fmt.Errorf("line %d: %w", v.line, errNotText)
 			}
-			continue
+			return v.text, nil
 		}
-		if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
-			return "", fmt.Errorf("line %d: %w", f.number, errNotText)
+		if f.err == nil {
+			f.err = f.read()
 		}
-		return value, nil
+		if f.err != nil {
+			if errors.Is(f.err, io.EOF) {
+				return "", nil
+			}
+			return "", f.err
+		}
 	}
-	if err := f.lines.Err(); err != nil {
-		return "", fmt.Errorf("line %d: %w", f.number+1, err)
+}
+
+// read reads one assignment.
+func (f *EnvFile) read() error {
+	if !f.lines.next() {
+		if err := f.lines.lines.Err(); err != nil {
+			return fmt.Errorf("line %d: %w", f.lines.number+1, err)
+		}
+		return io.EOF
 	}
-	return "", nil
+	name, value, err := f.lines.assignment()
+	if err != nil {
+		return err
+	}
+	if _, known := f.values[name]; !known {
+		f.values[name] = lineValue{value, f.lines.number}
+	}
+	return nil
 }
 
 // envFile is an env file that is read line by line.

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestValueInFile checks the format by the rules of the kubelet (ParseEnv).
-func TestValueInFile(t *testing.T) {
+// TestEnvFile checks the format by the rules of the kubelet (ParseEnv).
+func TestEnvFile(t *testing.T) {
 	long := strings.Repeat("x", 60<<10)
 	for _, test := range []struct{ name, text, want, err string }{
 		{"empty file", "", "", ""},
@@ -37,10 +37,36 @@ func TestValueInFile(t *testing.T) {
 		{"not UTF-8", "A='\xff'\nKEY='a\xff'\n", "", "line 2: the value is not UTF-8 text without null characters"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			value, err := ValueInFile([]byte(test.text), "KEY")
-			if value != test.want || (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
-				t.Errorf("%.100q, %v, want %.100q, %q", value, err, test.want, test.err)
+			f := NewEnvFile([]byte(test.text))
+			for range 2 {
+				value, err := f.Value("KEY")
+				if value != test.want || (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
+					t.Errorf("%.100q, %v, want %.100q, %q", value, err, test.want, test.err)
+				}
 			}
 		})
+	}
+}
+
+// TestEnvFileValues checks that the values of several keys do not depend on the order in which they are taken.
+func TestEnvFileValues(t *testing.T) {
+	const invalid = "invalid environment variable format at line 5: missing '='"
+	text := []byte("A='1'\nB='\xff'\nA='2'\nC='3'\nexport\nD='4'\n")
+	type result struct{ value, err string }
+	want := map[string]result{
+		"A": {"1", ""}, "B": {"", "line 2: " + errNotText.Error()}, "C": {"3", ""}, "D": {"", invalid}, "E": {"", invalid},
+	}
+	for _, keys := range []string{"ABCDE", "EDCBA", "CACBDA"} {
+		f := NewEnvFile(text)
+		for _, key := range strings.Split(keys, "") {
+			var got result
+			value, err := f.Value(key)
+			if got.value = value; err != nil {
+				got.err = err.Error()
+			}
+			if got != want[key] {
+				t.Errorf("%s of %s: %q, want %q", key, keys, got, want[key])
+			}
+		}
 	}
 }

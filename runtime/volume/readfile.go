@@ -40,7 +40,7 @@ func readIn(dir, file string) ([]byte, error) {
 	defer unix.Close(root)
 	found, err := openIn(root, file)
 	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
+		return nil, err
 	}
 	defer unix.Close(found)
 	f, err := guard.OpenFound(found, file, unix.O_RDONLY)

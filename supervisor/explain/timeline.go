@@ -358,13 +358,13 @@ func (p *period) restarted() bool {
 	return p.lost || n > 0 && p.rows[n-1].event.Kind == api.EventContainerStarted
 }
 
-// untilExit drops what happened to the pod after the last exit of a container that is not restarted. What killed the container
-// may be reported after the exit: their order is chance.
+// untilExit drops what happened to the pod after the last exit of a container that is not restarted, or after the event that says why it is
+// not. What killed the container may be reported after the exit: their order is chance.
 func untilExit(entries []api.TimelineEntry, exit *api.ContainerExit) []api.TimelineEntry {
 	killed := exit != nil && (exit.Signal == "SIGKILL" || exit.Code == 255)
 	for n := len(entries); n > 0; n-- {
 		switch kind := entries[n-1].Kind; {
-		case exited[kind], kind == api.EventContainerStartFailed:
+		case exited[kind], kind == api.EventMaxRestartsReached, kind == api.EventContainerStartFailed:
 			return entries[:n]
 		case killed && kind != api.EventPodRecovered && kind != api.EventHostRebooted:
 			return entries[:n]

@@ -54,6 +54,10 @@ func TestUser(t *testing.T) {
 	outside := newNetwork(t)
 	newNameServer(t)
 	p := newPerson(t)
+	_, errs, err := p.try(t, "podstead", "image", "pull", net.JoinHostPort(outside, "81")+"/image:1")
+	if err == nil || !strings.Contains(errs, "connection refused") {
+		t.Errorf("a closed port of another host before there is a pod: %v, %s", err, errs)
+	}
 	hello := filepath.Join(p.dir, "examples/hello.toml")
 	if out := p.run(t, "podstead", "run", hello); !strings.Contains(out, "Hello, world, from a pod.") {
 		t.Errorf("run: %q", out)

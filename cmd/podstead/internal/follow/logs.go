@@ -20,7 +20,7 @@ import (
 const (
 	// lasting is the least time of a connection that was not lost at once.
 	lasting = time.Second
-	// giveUp is the time after which a connection that is always lost at once is an error. A logDaemon that stops takes less.
+	// giveUp is the time after which a connection that is always lost at once is an error. A daemon that stops takes less.
 	giveUp = time.Minute
 )
 
@@ -45,7 +45,7 @@ type LogOptions struct {
 	Skipped func(pod, container string, s api.Skipped)
 	// SearchStopped is called after the last line of a container if the search in it has reached a bound.
 	SearchStopped func(pod string, s api.SearchStopped)
-	// Reconnected is called after the connection to the logDaemon was lost. It must be safe for concurrent use.
+	// Reconnected is called after the connection to the daemon was lost. It must be safe for concurrent use.
 	Reconnected func()
 }
 
@@ -102,7 +102,7 @@ func Logs(ctx context.Context, o LogOptions) error {
 	return pods.Wait()
 }
 
-// follow prints the logs of a pod. After the connection to the logDaemon is lost, it continues with the next line.
+// follow prints the logs of a pod. After the connection to the daemon is lost, it continues with the next line.
 func (o *LogOptions) follow(ctx context.Context, pod string, q client.OutputQuery) error {
 	q.From = api.Positions{}
 	var failing time.Duration // during which no connection lasts
@@ -124,7 +124,7 @@ func (o *LogOptions) follow(ctx context.Context, pod string, q client.OutputQuer
 		}
 		if err := wait.Reconnect(ctx, o.Daemon.Connect); err != nil {
 			if e, stopped := errors.AsType[*api.StoppedError](err); stopped && e.Pods == 0 {
-				return nil // the logDaemon has deleted all pods
+				return nil // the daemon has deleted all pods
 			}
 			return err
 		}
