@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
@@ -40,7 +41,7 @@ func (s *Service) resize(ctx context.Context, uid string, pod *spec.Pod) error {
 	limits := oci.PodLimits(pod, s.config.PidsLimit)
 	list, err := s.resizable(ctx, uid, pod)
 	if err == nil {
-		err = checkMemory(groups.Pod(uid), limits.Memory, list)
+		err = checkUsage(groups.Pod(uid), limits.Memory, list)
 	}
 	if err == nil {
 		err = groups.Raise(ctx, uid, limits)
@@ -126,20 +127,21 @@ func ownContainer(pod *spec.Pod, name string) *spec.Container {
 // lower reports whether a memory limit is lower than the present one, where 0 is none.
 func lower(limit, now int64) bool { return limit > 0 && (now == 0 || limit < now) }
 
-// checkMemory returns an error if a memory limit that becomes lower is not higher than what is used. The messages are the kubelet's.
-func checkMemory(podGroup string, podLimit int64, list []resizable) error {
+// checkUsage returns an error if a memory limit that becomes lower is not higher than what is used. The messages are the kubelet's.
+func checkUsage(podGroup string, podLimit int64, list []resizable) error {
 	now, err := cgroup.LimitsOf(podGroup)
 	if err != nil {
 		return err
 	}
-	var errs []error
+	var refused []string
 	check := func(what, path string, limit int64) {
 		usage := cgroup.UsageOf(path).Memory
 		switch {
 		case usage == nil:
-			errs = append(errs, fmt.Errorf("missing %s memory usage", what))
+			refused = append(refused, fmt.Sprintf("missing %s memory usage", what))
 		case usage.Usage >= uint64(limit):
-			errs = append(errs, fmt.Errorf("attempting to set %s memory limit (%d) below current usage (%d)", what, limit, usage.Usage))
+			refused = append(refused,
+				fmt.Sprintf("attempting to set %s memory limit (%d) below current usage (%d)", what, limit, usage.Usage))
 		}
 	}
 	if lower(podLimit, now.Memory) {
@@ -150,8 +152,8 @@ func checkMemory(podGroup string, podLimit int64, list []resizable) error {
 			check(fmt.Sprintf("container %q", list[i].name), list[i].cgroup, list[i].limit())
 		}
 	}
-	if len(errs) > 0 {
-		return fmt.Errorf("cannot decrease memory limits: %w", errors.Join(errs...))
+	if len(refused) > 0 {
+		return errors.New("cannot decrease memory limits: " + strings.Join(refused, ", "))
 	}
 	return nil
 }

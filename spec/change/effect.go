@@ -21,7 +21,7 @@ type differ struct {
 	source *source
 	// resized is the resource of the container whose request or limit is compared; empty: another field is.
 	resized string
-	diff   string // of the values that are added next
+	diff    string // of the values that are added next
 }
 
 // add adds the difference of a field, with the effect of its row.
