@@ -19,10 +19,6 @@ type Resize struct {
 // pending reports whether a request has not succeeded yet.
 func (r *Resize) pending() bool { return !r.Requested.IsZero() }
 
-// holds reports whether containers must not be started: the cgroup of the pod may be too small for them. A request that has failed is
-// repeated, which the containers do not wait for.
-func (r *Resize) holds() bool { return r.pending() && r.Failed.IsZero() }
-
 // drop forgets the request: the pod gets its cgroups from its definition.
 func (r *Resize) drop() { *r = Resize{N: r.N, Issued: r.Issued} }
 

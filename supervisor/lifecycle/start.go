@@ -130,7 +130,7 @@ func (p *plan) checkRunning(c *spec.Container, h *Container) {
 // startNext takes the next step towards the next run of a container: wait for the back-off, get the image, start. The image may
 // be pulled before mayStart is true.
 func (p *plan) startNext(c *spec.Container, h *Container, mayStart bool) {
-	if p.held || p.facts.Resize.holds() {
+	if p.held {
 		return
 	}
 	at, level := restartDue(p.pod, p.facts, c, h)
