@@ -114,8 +114,8 @@ const (
 	DisruptionTarget ConditionType = "DisruptionTarget"
 	// PodWaitedFor is present if the pod waits for conditions before it starts. It is True when they were met.
 	PodWaitedFor ConditionType = "WaitedFor"
-	// PodResizeInProgress is present, and True, while the cgroups of the pod do not have the requests and limits of its definition. With the
-	// reason Error, the message is why, and the daemon tries again.
+	// PodResizeInProgress is present, and True, while the cgroups of the pod do not have the requests and limits of its definition. With
+	// the reason Error, the message is why, and the daemon tries again.
 	PodResizeInProgress ConditionType = "PodResizeInProgress"
 	// AllContainersRestarting is present if the pod has a RestartAllContainers rule (KEP-5532).
 	AllContainersRestarting ConditionType = "AllContainersRestarting"

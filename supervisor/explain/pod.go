@@ -233,7 +233,9 @@ func (b *builder) monitorCause() *api.Cause {
 // healthy: a person must look.
 func (b *builder) setProblems(e *api.Explanation) {
 	problems := map[lifecycle.ConditionType]*string{
-		lifecycle.PodResizeInProgress: &e.NotResized, supervisor.StateNotDurable: &e.NotDurable, supervisor.VolumesNotUpdated: &e.NotUpdated, supervisor.RemovalFailed: &e.NotRemoved,
+		lifecycle.PodResizeInProgress: &e.NotResized,
+
+		supervisor.StateNotDurable: &e.NotDurable, supervisor.VolumesNotUpdated: &e.NotUpdated, supervisor.RemovalFailed: &e.NotRemoved,
 	}
 	for _, c := range b.snapshot.Status.Conditions {
 		if text := problems[c.Type]; text != nil && c.Message != "" {

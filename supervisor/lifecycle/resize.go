@@ -46,13 +46,14 @@ func (f *Facts) requestResize(e DefinitionChanged) {
 
 // sameResources reports whether two definitions have the same requests and limits of CPU and memory.
 func sameResources(a, b *spec.Container) bool {
+	same := func(a, b spec.ResourceList, name string) bool {
+		x, had := a[name]
+		y, has := b[name]
+		return had == has && x.Cmp(y) == 0
+	}
 	for _, name := range []string{spec.ResourceCPU, spec.ResourceMemory} {
-		for _, list := range [][2]spec.ResourceList{{a.Resources.Requests, b.Resources.Requests}, {a.Resources.Limits, b.Resources.Limits}} {
-			x, has := list[0][name]
-			y, also := list[1][name]
-			if has != also || x.Cmp(y) != 0 {
-				return false
-			}
+		if !same(a.Resources.Requests, b.Resources.Requests, name) || !same(a.Resources.Limits, b.Resources.Limits, name) {
+			return false
 		}
 	}
 	return true
@@ -96,8 +97,8 @@ func (e PodResized) apply(f *Facts) {
 	}
 }
 
-// resize resizes the pod if its definition has changed. A run of an earlier definition is stopped before, and one that is being started has
-// requests and limits of a definition that is not known.
+// resize resizes the pod if its definition has changed. A run of an earlier definition is stopped before. What is being started may be of
+// an earlier definition, too.
 func (p *plan) resize() {
 	r := &p.facts.Resize
 	if !r.pending() || r.Issued != 0 || p.facts.unsettled() {

@@ -62,8 +62,8 @@ func TestDecideResize(t *testing.T) {
 			name: "a container is being started", pod: limitedPod("2"),
 			past: history{up(), running("app", 1), issued("other", 1), resizeRequested}, now: 1,
 		},
-		{name: "after a failure it waits", pod: limitedPod("2"), past: history{both, resizeRequested, failed}, now: 10.9, wake: 11},
-		{name: "and is repeated", pod: limitedPod("2"), past: history{both, resizeRequested, failed}, now: 11, want: do{resizePod(1)}},
+		{name: "the delay after a failure has not passed", pod: limitedPod("2"), past: history{both, resizeRequested, failed}, now: 10.9, wake: 11},
+		{name: "a failure is repeated after a delay", pod: limitedPod("2"), past: history{both, resizeRequested, failed}, now: 11, want: do{resizePod(1)}},
 		{
 			name: "a container restarts for it", pod: limitedPod("2"), past: history{both, resizeTo("1", "2", "app")}, now: 1,
 			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonDefinitionChanged}},
@@ -101,7 +101,7 @@ func TestStatusOfResize(t *testing.T) {
 			&refused, "2",
 		},
 		"other fields have changed": {history{both, resizeTo("2", "2")}, nil, "2"},
-		"the pod is stopped":        {history{both, resizeRequested, stopped(time.Minute)}, &pending, "1"},
+		"the pod is stopped":        {history{both, resizeRequested, stopped(time.Minute)}, nil, "1"},
 		"the sandbox is lost":       {history{both, resizeRequested, sandboxLost(1)}, nil, "1"},
 		"the pod has no sandbox":    {history{resizeRequested}, nil, "2"},
 		"another sandbox was started": {

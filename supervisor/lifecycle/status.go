@@ -56,8 +56,8 @@ type ContainerStatus struct {
 	ImageID      string `json:"imageID"`
 	ContainerID  string `json:"containerID,omitempty"`
 	Started      *bool  `json:"started,omitempty"`
-	// AllocatedResources are the requests of the definition that runs, or ran last. Resources are the requests and limits that it has: those
-	// before a change of its definition while a resize is pending.
+	// AllocatedResources are the requests of the definition that runs, or ran last. Resources are the requests and limits that it has:
+	// while a resize is pending, those before the change of its definition.
 	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
 	Resources          *spec.Resources   `json:"resources,omitempty"`
 }
