@@ -80,10 +80,10 @@ func resizing(s supervisor.Snapshot) (c lifecycle.Condition, pending bool) {
 	return c, false
 }
 
-// TestResize resizes running containers, whose processes stay: up, down, after a restart of the daemon, and below what they use.
+// TestFieldsResize resizes running containers, whose processes stay: up, down, after a restart of the daemon, and below what they use.
 //
 // fields: containers[].resizePolicy[].{resourceName,restartPolicy}
-func TestResize(t *testing.T) {
+func TestFieldsResize(t *testing.T) {
 	const mi = 1 << 20
 	s := newResized(t, "100m", "32Mi", "16777216")
 	a, b := s.process("marker-a"), s.process("marker-b")

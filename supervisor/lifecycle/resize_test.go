@@ -62,8 +62,14 @@ func TestDecideResize(t *testing.T) {
 			name: "a container is being started", pod: limitedPod("2"),
 			past: history{up(), running("app", 1), issued("other", 1), resizeRequested}, now: 1,
 		},
-		{name: "the delay after a failure has not passed", pod: limitedPod("2"), past: history{both, resizeRequested, failed}, now: 10.9, wake: 11},
-		{name: "a failure is repeated after a delay", pod: limitedPod("2"), past: history{both, resizeRequested, failed}, now: 11, want: do{resizePod(1)}},
+		{
+			name: "the delay after a failure has not passed", pod: limitedPod("2"),
+			past: history{both, resizeRequested, failed}, now: 10.9, wake: 11,
+		},
+		{
+			name: "a failure is repeated after a delay", pod: limitedPod("2"),
+			past: history{both, resizeRequested, failed}, now: 11, want: do{resizePod(1)},
+		},
 		{
 			name: "a container restarts for it", pod: limitedPod("2"), past: history{both, resizeTo("1", "2", "app")}, now: 1,
 			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonDefinitionChanged}},
