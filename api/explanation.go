@@ -26,6 +26,8 @@ type Explanation struct {
 	Schedule string `json:"schedule,omitempty"`
 	// Escalation is what was done, and what is next, because the pod stays unready; empty: nothing.
 	Escalation string `json:"escalation,omitempty"`
+	// NotResized is why the pod does not have the requests and limits of its definition; empty: it has, or will have them at once.
+	NotResized string `json:"notResized,omitempty"`
 	// NotUpdated is why volumes are not updated from their config maps and secrets; empty: they are.
 	NotUpdated string `json:"notUpdated,omitempty"`
 	// NotDurable is why the newest state of the pod is not saved; empty: it is.

@@ -114,6 +114,9 @@ const (
 	DisruptionTarget ConditionType = "DisruptionTarget"
 	// PodWaitedFor is present if the pod waits for conditions before it starts. It is True when they were met.
 	PodWaitedFor ConditionType = "WaitedFor"
+	// PodResizeInProgress is present, and True, while the cgroups of the pod do not have the requests and limits of its definition. With
+	// the reason Error, the message is why, and the daemon tries again.
+	PodResizeInProgress ConditionType = "PodResizeInProgress"
 	// AllContainersRestarting is present if the pod has a RestartAllContainers rule (KEP-5532).
 	AllContainersRestarting ConditionType = "AllContainersRestarting"
 	// StateNotDurable is present, and True, while the current state of the pod could not be saved.
@@ -150,7 +153,7 @@ type ContainerStatus struct {
 	Started *bool `json:"started,omitempty"`
 	// AllocatedResources are the requests of the container.
 	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
-	// Resources are the requests and limits of the container. A change of them restarts it.
+	// Resources are the requests and limits that the container has. While a resize is pending they are not those of its definition.
 	Resources *Resources `json:"resources,omitempty"`
 }
 

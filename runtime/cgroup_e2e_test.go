@@ -24,13 +24,19 @@ type groups struct {
 
 func (p *pod) groups(ref lifecycle.Ref) groups {
 	p.Helper()
+	return p.groupsOf(p.pidOf(ref))
+}
+
+// groupsOf returns the cgroups of the container that has a process.
+func (p *pod) groupsOf(pid int) groups {
+	p.Helper()
 	g := groups{pod: p, paths: map[string]string{}}
 	controllers, err := cgroup.DetectControllers()
 	if err != nil {
 		p.Fatal(err)
 	}
 	g.unified = controllers.Unified
-	for line := range strings.Lines(p.proc(p.pidOf(ref), "cgroup")) {
+	for line := range strings.Lines(p.proc(pid, "cgroup")) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		for name := range strings.SplitSeq(parts[1], ",") {
 			g.paths[name] = parts[2]

@@ -112,6 +112,20 @@ func (r *Runtime) WatchShim(ctx context.Context, uid string, number int, report 
 	return r.sandboxes.WatchShim(ctx, uid, number, report)
 }
 
+// ResizePod sets the requests and limits of a pod and of its running containers, see [container.Service.Resize].
+func (r *Runtime) ResizePod(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.ResizePod) error {
+	ctx = engine.Context(ctx)
+	unlock, err := r.podLocks.Lock(ctx, uid)
+	if err != nil {
+		return engine.Failure(ctx, lifecycle.FailureRetry, "", err)
+	}
+	defer unlock()
+	if _, err := sandbox.Load(ctx, r.engine, r.dirs, uid, a.Sandbox); err != nil {
+		return engine.Failure(ctx, lifecycle.FailureRetry, "", err)
+	}
+	return r.containers.Resize(ctx, uid, pod)
+}
+
 // RemoveSandbox kills the containers in a sandbox and removes it, see [sandbox.Service.Remove].
 func (r *Runtime) RemoveSandbox(ctx context.Context, uid string, number int) error {
 	return r.sandboxes.Remove(ctx, uid, number)

@@ -123,6 +123,15 @@ lifecycle.preStop.exec.command = ["sh", "-c", "echo stop-%[1]s >> /data/log"]
 
 // newSupervised returns a host on which the pod of [updated] runs, with the containers a and b.
 func newSupervised(t *testing.T) (*supervised, supervisor.Snapshot) {
+	s := superviseNew(t)
+	if _, err := s.Add(s.parse(updated("one", "1", "b")), state.Owner{}); err != nil {
+		t.Fatal(err)
+	}
+	return s, s.until("running", running(0, "a", "b"))
+}
+
+// superviseNew returns a host with a supervisor that has no pod. The pod p is removed at the end of the test.
+func superviseNew(t *testing.T) *supervised {
 	s := &supervised{testHost: newTestHost(t), begun: time.Now()}
 	s.supervise()
 	t.Cleanup(func() {
@@ -132,10 +141,7 @@ func newSupervised(t *testing.T) (*supervised, supervisor.Snapshot) {
 		s.eventually("removed", func() (string, bool) { now, exists := s.Pod("p"); return fmt.Sprintf("%+v", now.Status), !exists })
 		s.leave()
 	})
-	if _, err := s.Add(s.parse(updated("one", "1", "b")), state.Owner{}); err != nil {
-		t.Fatal(err)
-	}
-	return s, s.until("running", running(0, "a", "b"))
+	return s
 }
 
 func (s *supervised) log(uid string) string {

@@ -66,7 +66,7 @@ func (v *validator) ephemeral(c *Container) {
 	v.requiredName(c, "name", &c.Name, dnsLabel)
 	v.container(c, &[]ContainerPort{})
 	for _, field := range []any{
-		&c.Ports, &c.Resources, &c.LivenessProbe, &c.ReadinessProbe, &c.StartupProbe, &c.Lifecycle,
+		&c.Ports, &c.Resources, &c.ResizePolicy, &c.LivenessProbe, &c.ReadinessProbe, &c.StartupProbe, &c.Lifecycle,
 		&c.RestartPolicy, &c.RestartPolicyRules, &c.RestartBackoff, &c.Devices,
 	} {
 		if n := v.at[field]; n != nil && len(n.items) == 0 && (field == any(&c.Ports) || field == any(&c.Resources)) {

@@ -57,7 +57,8 @@ var (
 		"restartBackoff", "schedule", "setHostnameAsFQDN", "subdomain", "systemd", "unhealthyAfterSeconds", "update", "waitFor",
 	}
 	containerServiceFields = []string{
-		"args", "lifecycle", "livenessProbe", "maxRestarts", "ports", "readinessProbe", "restartBackoff", "startupProbe",
+		"args", "lifecycle", "livenessProbe", "maxRestarts", "ports", "readinessProbe", "resizePolicy", "restartBackoff",
+		"startupProbe",
 	}
 )
 

@@ -20,7 +20,6 @@ var clusterOnly = map[reflect.Type]map[string]refusal{
 		"enableServiceLinks":  {"there are no services", ""},
 		"ephemeralContainers": {"ephemeral containers can only be added to a running pod", ""},
 	},
-	reflect.TypeFor[Container](): {"resizePolicy": {"resources are not resized in place", ""}},
 }
 
 var (

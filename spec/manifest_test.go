@@ -33,7 +33,7 @@ func TestKubectlOutput(t *testing.T) {
 		ignored = append(ignored, p.Path)
 	}
 	want := strings.Fields(`metadata.creationTimestamp metadata.generateName metadata.ownerReferences metadata.resourceVersion metadata.uid
-		spec.containers[0].resizePolicy spec.containers[0].volumeDevices spec.containers[0].volumeMounts[0] spec.ephemeralContainers spec.enableServiceLinks
+		spec.containers[0].volumeDevices spec.containers[0].volumeMounts[0] spec.ephemeralContainers spec.enableServiceLinks
 		spec.nodeName spec.preemptionPolicy spec.priority spec.priorityClassName spec.schedulerName
 		spec.tolerations spec.volumes[0] status`)
 	if diff := cmp.Diff(want, ignored); diff != "" {

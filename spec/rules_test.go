@@ -244,6 +244,47 @@ func TestRestartRules(t *testing.T) {
 	})
 }
 
+// TestResizePolicyRules checks the rules for resizePolicy.
+func TestResizePolicyRules(t *testing.T) {
+	const at = "containers[0].resizePolicy"
+	policy := func(list string) string { return appWith("resizePolicy = [" + list + "]") }
+	const (
+		restart = `{ resourceName = "cpu", restartPolicy = "RestartContainer" }`
+		never   = "restartPolicy = \"Never\"\n[[containers]]\nname = \"a\"\nimage = \"a\"\n"
+	)
+	checkRules(t, []rule{
+		{policy(`{ restartPolicy = "NotRequired" }`), at + "[0].resourceName", "Required value"},
+		{policy(`{ resourceName = "cpu" }`), at + "[0].restartPolicy", "Required value"},
+		{
+			policy(`{ resourceName = "ephemeral-storage", restartPolicy = "NotRequired" }`), at + "[0].resourceName",
+			`Unsupported value: "ephemeral-storage": supported values: "cpu", "memory"`,
+		},
+		{
+			policy(`{ resourceName = "cpu", restartPolicy = "Always" }`), at + "[0].restartPolicy",
+			`Unsupported value: "Always": supported values: "NotRequired", "RestartContainer"`,
+		},
+		{policy(restart + ", " + restart), at + "[1].resourceName", `Duplicate value: "cpu"`},
+		{
+			never + "resizePolicy = [" + restart + "]", at + "[0].restartPolicy",
+			"must be 'NotRequired' when pod `restartPolicy` is 'Never'",
+		},
+		{
+			pod("[[initContainers]]\nname = \"i\"\nimage = \"i\"\nresizePolicy = [" + restart + "]\n"),
+			"initContainers[0].resizePolicy[0].restartPolicy", "must not be set to 'RestartContainer' for non-sidecar initContainers",
+		},
+	})
+	sidecar := "[[initContainers]]\nname = \"i\"\nimage = \"i\"\nrestartPolicy = \"Always\"\nresizePolicy = [" + restart + "]\n"
+	for name, text := range map[string]string{
+		"both resources": policy(restart + `, { resourceName = "memory", restartPolicy = "NotRequired" }`),
+		"a sidecar":      pod(sidecar),
+		"Never":          never + `resizePolicy = [{ resourceName = "cpu", restartPolicy = "NotRequired" }]`,
+	} {
+		if p, problems := Parse("p.toml", []byte(text)); p == nil {
+			t.Errorf("%s: %v", name, problems)
+		}
+	}
+}
+
 // TestEnvironmentRules checks the rules for env and envFrom.
 func TestEnvironmentRules(t *testing.T) {
 	checkRules(t, []rule{

@@ -160,6 +160,8 @@ type Container struct {
 	Ports []ContainerPort `json:"ports,omitempty"`
 	// Requests and limits of `cpu`, `memory` and `ephemeral-storage`.
 	Resources Resources `json:"resources,omitzero"`
+	// What a change of the requests and limits of a resource does to the running container. Default: `NotRequired` for both resources.
+	ResizePolicy []ResizePolicy `json:"resizePolicy,omitempty"`
 	// Limits of each process, as a list or as strings such as `nofile=1024:65536`. Default: 1048576 open files, if the kernel allows them;
 	// the other limits are those of the daemon. The levels `baseline` and `restricted` of `podSecurity` allow neither unlimited ones nor
 	// `rtprio` and `nice` above 0.
@@ -444,6 +446,26 @@ type Resources struct {
 	Requests ResourceList `json:"requests,omitempty"`
 	// Maximum amounts, such as `memory = "64Mi"`. Default: no limits.
 	Limits ResourceList `json:"limits,omitempty"`
+}
+
+// The restart policies of a resize.
+const (
+	ResizeNotRequired      = "NotRequired"
+	ResizeRestartContainer = "RestartContainer"
+)
+
+// ResizePolicy states whether a container restarts when its requests or limits of a resource change (KEP-1287).
+type ResizePolicy struct {
+	// `cpu` or `memory`, each at most once. Required.
+	ResourceName string `json:"resourceName"`
+	// `NotRequired` changes the cgroup of the running container. `RestartContainer` restarts the container, which may read its limits at
+	// its start only. It is not allowed if the pod has the restart policy `Never`, and for init containers that are not sidecars. Required.
+	RestartPolicy string `json:"restartPolicy"`
+}
+
+// RestartsOnResize reports whether a change of the requests or limits of a resource, such as `cpu`, restarts the container.
+func (c *Container) RestartsOnResize(resource string) bool {
+	return slices.Contains(c.ResizePolicy, ResizePolicy{ResourceName: resource, RestartPolicy: ResizeRestartContainer})
 }
 
 // Ulimit limits a resource of each process of a container (setrlimit, as in KEP-5758).

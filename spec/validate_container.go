@@ -56,6 +56,7 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.words(&c.Command)
 	v.ports(c, hostPorts)
 	v.resources(&c.Resources, resourceNames)
+	v.resizePolicy(c)
 	v.ulimits(c)
 	v.init(c)
 	v.mounts(c)
@@ -81,6 +82,11 @@ func (v *validator) initContainer(c *Container) {
 	}
 	const forbidden = "Forbidden: may not be set for init containers without restartPolicy=Always"
 	hint := "set " + v.format.word("restartPolicy", "Always") + " to make it a sidecar"
+	for i := range c.ResizePolicy {
+		if field := &c.ResizePolicy[i].RestartPolicy; *field == ResizeRestartContainer {
+			v.badHint(field, hint, "must not be set to 'RestartContainer' for non-sidecar initContainers")
+		}
+	}
 	for _, probe := range []**Probe{&c.LivenessProbe, &c.ReadinessProbe, &c.StartupProbe} {
 		if *probe != nil {
 			v.badHint(probe, hint, forbidden)

@@ -32,6 +32,24 @@ func (v *validator) resources(r *Resources, allowed []string) {
 	}
 }
 
+// resizePolicy checks the resize policies of a container (Kubernetes: validateResizePolicy).
+func (v *validator) resizePolicy(c *Container) {
+	names := unique{}
+	for i := range c.ResizePolicy {
+		p := &c.ResizePolicy[i]
+		v.required(p, "resourceName", p.ResourceName == "")
+		v.required(p, "restartPolicy", p.RestartPolicy == "")
+		oneOf(v, &p.ResourceName, ResourceCPU, ResourceMemory)
+		oneOf(v, &p.RestartPolicy, ResizeNotRequired, ResizeRestartContainer)
+		if p.ResourceName != "" && names.seen(p.ResourceName) {
+			v.duplicate(&p.ResourceName, p.ResourceName)
+		}
+		if p.RestartPolicy == ResizeRestartContainer && v.pod.RestartPolicy == RestartNever {
+			v.invalid(&p.RestartPolicy, p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")
+		}
+	}
+}
+
 // wholeBytes warns of a number of bytes that is not an integer (kubernetes issues 79950, 49442, 18538).
 func (v *validator) wholeBytes(field any, q Quantity) {
 	if q.MilliValue()%1000 == 0 {

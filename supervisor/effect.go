@@ -185,6 +185,9 @@ func (e *effects) perform(ctx context.Context, a lifecycle.Action, pod *spec.Pod
 	case lifecycle.RemoveContainer:
 		saved.Wait(ctx, removeWait)
 		return r, e.shared.runtime.RemoveContainer(ctx, e.uid, pod, a.Ref)
+	case lifecycle.ResizePod:
+		saved.Wait(ctx, startTimeout) // otherwise the next supervisor would not know that the cgroups have other limits
+		return r, e.shared.runtime.ResizePod(ctx, e.uid, pod, a)
 	case lifecycle.RemoveSandbox:
 		saved.Wait(ctx, removeWait)
 		return r, e.shared.runtime.RemoveSandbox(ctx, e.uid, a.Sandbox)
@@ -260,6 +263,8 @@ func completed(a lifecycle.Action, r effectResult, now lifecycle.Instant) lifecy
 		return lifecycle.HookFinished{Ref: a.Ref, Hook: lifecycle.PostStart, At: now}
 	case lifecycle.RunPreStop:
 		return lifecycle.HookFinished{Ref: a.Ref, Hook: lifecycle.PreStop, At: now}
+	case lifecycle.ResizePod:
+		return lifecycle.PodResized{N: a.N, At: now}
 	case lifecycle.RemoveContainer:
 		return lifecycle.ContainerRemoved{Ref: a.Ref, At: now}
 	case lifecycle.RemoveSandbox:

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -274,6 +275,21 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			to := pod("p", spec.RestartAlways, "sleep 100000", "sleep 200000")
 			w.redefine(to)
 		}, emitted{api.EventDefinitionChanged, api.EventContainerChanged, api.EventContainerDropped}},
+		{"pod resized, after a failure", with(nothing), nil, func(w *troubled) {
+			w.fail("ResizePod", lifecycle.Failure{Message: "cannot decrease memory limits"})
+			p, _ := w.Pod("p")
+			to := *p.Pod
+			to.Containers = slices.Clone(to.Containers)
+			to.Containers[0].Resources.Requests = spec.ResourceList{spec.ResourceCPU: resource.MustParse("20m")}
+			w.redefine(&to)
+		}, emitted{api.EventDefinitionChanged, api.EventResizeStarted, api.EventResizeError}},
+		{"pod resized", with(nothing), nil, func(w *troubled) {
+			p, _ := w.Pod("p")
+			to := *p.Pod
+			to.Containers = slices.Clone(to.Containers)
+			to.Containers[0].Resources.Requests = spec.ResourceList{spec.ResourceCPU: resource.MustParse("20m")}
+			w.redefine(&to)
+		}, emitted{api.EventDefinitionChanged, api.EventResizeStarted, api.EventResizeCompleted}},
 		{"pod rejected", with(nothing), nil, func(w *troubled) {
 			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, state.Owner{}); err == nil {
 				t.Error("a forbidden sysctl was accepted")
@@ -408,15 +424,14 @@ func (c *scenario) run(t *testing.T) map[api.EventKind]bool {
 func TestKubeletReasons(t *testing.T) {
 	const (
 		noCluster = "not supported on a single host"
-		noResize  = "in-place resize is not supported"
+		noResize  = "the definition is rejected"
 	)
 	absent := map[string]string{
 		"FailedPodSandBoxStatus": "emitted as EngineUnavailable or SandboxChanged",
 		"FailedSync":             "each failure has an event of its own", "NetworkNotReady": "the network is created with the sandbox",
 		"FailedCreatePodContainer": "emitted as FailedCreatePodSandBox", "ExceededGracePeriod": "emitted as Killing, with the type Warning",
-		"Preempting": noCluster, "ResizeStarted": noResize, "ResizeCompleted": noResize, "ResizeDeferred": noResize,
-		"ResizeInfeasible": noResize,
-		"ResizeError":      noResize, "DNSConfigForming": "resolver files over the limits are rejected", "MissingClusterDNS": noCluster,
+		"Preempting": noCluster, "ResizeDeferred": noResize, "ResizeInfeasible": noResize,
+		"DNSConfigForming": "resolver files over the limits are rejected", "MissingClusterDNS": noCluster,
 	}
 	have := map[string]bool{}
 	for _, e := range api.EventEntries() {

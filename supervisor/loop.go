@@ -320,6 +320,8 @@ func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
 		// Not worth a write of its own: after a restart of the daemon the pod is ready for long enough, too. But a failure after that must
 		// not count as one of the update.
 		l.dirty = l.dirty || l.facts.Trial.RollsBack
+	case lifecycle.ResizePod:
+		l.dirty = l.dirty || l.facts.Resize.Failed.IsZero() // a repetition is not worth a write of its own
 	case lifecycle.PullImage, lifecycle.FindImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
 		// Not worth a write of its own: after a restart of the daemon the action is repeated.
 	default:
@@ -335,13 +337,16 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	if len(l.facts.Ephemeral) < len(before.Ephemeral) {
 		l.updateFullPod()
 	}
-	switch e.(type) {
+	switch e := e.(type) {
 	case lifecycle.ProbeChanged, lifecycle.SignalSent:
 		l.checkpointDue = true // valid until the next boot: not worth a write to the disk
 	case lifecycle.ContainerStarted:
 		l.checkpointDue, l.dirty = true, true // nothing waits for the write to the disk
 	case lifecycle.SupervisionGap, lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable,
 		lifecycle.ConditionUnmet:
+	case lifecycle.ActionFailed:
+		_, resize := e.Action.(lifecycle.ResizePod)
+		l.dirty = l.dirty || !resize || before.Resize.Failed.IsZero()
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
 		// Not worth a write of its own: after a restart of the daemon the action is repeated with the same result.
 	default:

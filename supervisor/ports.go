@@ -73,6 +73,10 @@ type Sandboxes interface {
 	// Every other call for the sandbox may fail or hang in between. It returns nil when the shim has exited. report may block until ctx
 	// ends.
 	WatchShim(ctx context.Context, uid string, sandbox int, report func(responds bool)) error
+	// ResizePod sets the requests and limits of the pod and of its running containers, without a restart. It changes nothing, and the
+	// message of the failure has the reason, if a memory limit would be lower than what is used. After another error some may be set. It is
+	// not called while a container of the pod has another definition.
+	ResizePod(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.ResizePod) error
 	// RemoveSandbox removes the sandbox and kills all processes in it.
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
 	// CollectPod removes all resources of a pod that has stopped, except the end of the newest log of each container. The pod may be

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
@@ -17,8 +20,8 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// TestKillPointsOfChanges kills the supervisor before and after every call to the engine while a pod is redefined, restarted, stopped and
-// started. The client repeats its request if it was lost. It expects the same result as without a kill.
+// TestKillPointsOfChanges kills the supervisor before and after every call to the engine while a pod is redefined, resized, restarted,
+// stopped and started. The client repeats its request if it was lost. It expects the same result as without a kill.
 func TestKillPointsOfChanges(t *testing.T) {
 	calls := changedLife(t, killPoint{})
 	if len(calls) < 30 {
@@ -111,6 +114,21 @@ func changedLife(t *testing.T, k killPoint) (calls []string) {
 					s.Facts.Stop == lifecycle.Stop{}
 			}
 		}
+		resized := *to
+		resized.Containers = slices.Clone(to.Containers)
+		resized.Containers[0].Resources.Requests = spec.ResourceList{spec.ResourceCPU: resource.MustParse("20m")}
+		m.insist(func(s supervisor.Snapshot) bool {
+			is := m.engine.Resized(uid)
+			return is != nil && reflect.DeepEqual(is.Containers[0].Resources, resized.Containers[0].Resources) && allRunning(s) &&
+				reflect.DeepEqual(s.Pod.Containers[0].Resources, resized.Containers[0].Resources) &&
+				s.Facts.Resize.Requested.IsZero()
+		}, func(ctx context.Context) error {
+			staged, err := m.Stage(ctx, &resized, nil, func(string, lifecycle.Progress) {})
+			if err == nil {
+				_, err = m.Redefine(ctx, uid, &resized, staged, state.Owner{})
+			}
+			return err
+		})
 		m.insist(atLeast(2), func(ctx context.Context) error { return m.Restart(ctx, "p", uid, "c0", "test") })
 		m.insist(atLeast(3), func(ctx context.Context) error { return m.Restart(ctx, "p", uid, "", "test") })
 		m.insist(func(s supervisor.Snapshot) bool { return s.AtRest }, func(ctx context.Context) error {

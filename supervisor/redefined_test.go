@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// compare is a simple [change.Between]: labels, the restart policy, probes, ports and removed hooks change in place, a container that
-// changed otherwise is restarted, hostNetwork replaces the pod.
+// compare is a simple [change.Between]: labels, the restart policy, probes, ports, resources and removed hooks change in place, a container
+// that changed otherwise is restarted, hostNetwork replaces the pod.
 func compare(from, to *spec.Pod) []change.Change {
 	var list []change.Change
 	if from.HostNetwork != to.HostNetwork {
@@ -44,6 +44,7 @@ func compare(from, to *spec.Pod) []change.Change {
 			inPlace := !reflect.DeepEqual(both[0][i], both[1][i])
 			a.ReadinessProbe, b.ReadinessProbe = nil, nil
 			a.Ports, b.Ports = nil, nil
+			a.Resources, b.Resources = spec.Resources{}, spec.Resources{}
 			switch c := (change.Change{Path: fmt.Sprintf("%s[%d]", kind, i), Container: b.Name, Effect: effect}); {
 			case !reflect.DeepEqual(a, b):
 				list = append(list, c)

@@ -100,6 +100,51 @@ func SetLimitsBelow(top, path string, l Limits) error {
 	return nil
 }
 
+// AtLeast returns the limits with the CPU time and the memory of others where those are higher.
+func (l Limits) AtLeast(o Limits) Limits {
+	higher := func(a, b int64) int64 {
+		if a <= 0 || b <= 0 {
+			return 0
+		}
+		return max(a, b)
+	}
+	l.Quota, l.Memory = higher(l.Quota, o.Quota), higher(l.Memory, o.Memory)
+	return l
+}
+
+// LimitsOf returns the limits of CPU time and of memory of the cgroup at path, and no others. The error is [fs.ErrNotExist] if there is no
+// such cgroup. A limit whose controller is not available is 0.
+func LimitsOf(path string) (Limits, error) {
+	hs, err := hierarchies()
+	if err != nil {
+		return Limits{}, fmt.Errorf("read limits of cgroup %s: %w", path, err)
+	}
+	return limitsIn(hs, path)
+}
+
+func limitsIn(hs []hierarchy, path string) (l Limits, err error) {
+	found := false
+	for _, h := range hs {
+		dir := filepath.Join(h.mount, path)
+		if _, err := os.Stat(dir); err != nil {
+			continue
+		}
+		found = true
+		var b Bounds
+		b.add(dir)
+		if b.Memory > 0 && b.Memory < unlimitedV1 {
+			l.Memory = b.Memory
+		}
+		if b.CPU > 0 {
+			l.Quota = b.CPU * Period / 1000
+		}
+	}
+	if !found {
+		err = fmt.Errorf("read limits of cgroup %s: %w", path, fs.ErrNotExist)
+	}
+	return l, err
+}
+
 // SetMemory is [SetLimits] for memory only, in bytes; 0: no limit.
 func SetMemory(path string, bytes int64) error {
 	hs, err := hierarchies()

@@ -52,6 +52,55 @@ func TestSettings(t *testing.T) {
 	}
 }
 
+func TestAtLeast(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		l, now, bound Limits
+	}{
+		{"both grow", Limits{Quota: 2, Memory: 4}, Limits{Quota: 1, Memory: 3}, Limits{Quota: 2, Memory: 4}},
+		{"both shrink", Limits{Quota: 1, Memory: 3}, Limits{Quota: 2, Memory: 4}, Limits{Quota: 2, Memory: 4}},
+		{"one each", Limits{Quota: 2, Memory: 3}, Limits{Quota: 1, Memory: 4}, Limits{Quota: 2, Memory: 4}},
+		{"limits are added", Limits{Quota: 2, Memory: 3}, Limits{}, Limits{}},
+		{"limits are removed", Limits{}, Limits{Quota: 2, Memory: 3}, Limits{}},
+		{"shares and processes are new", Limits{Shares: 1, Pids: 2}, Limits{Shares: 3, Pids: 4}, Limits{Shares: 1, Pids: 2}},
+	} {
+		if got := test.l.AtLeast(test.now); got != test.bound {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.bound)
+		}
+	}
+}
+
+func TestLimitsOf(t *testing.T) {
+	v2 := func(files map[string]string) []hierarchy { return []hierarchy{{mount: writeFiles(t, files), v2: true}} }
+	v1 := func(quota, memory string) []hierarchy {
+		cpu := map[string]string{"p/cpu.cfs_quota_us": quota + "\n", "p/cpu.cfs_period_us": "100000\n"}
+		return []hierarchy{
+			{mount: writeFiles(t, cpu), names: []string{CPU}},
+			{mount: writeFiles(t, map[string]string{"p/memory.limit_in_bytes": memory + "\n"}), names: []string{Memory}},
+		}
+	}
+	for _, test := range []struct {
+		name  string
+		hs    []hierarchy
+		want  Limits
+		found bool
+	}{
+		{"v2", v2(map[string]string{"p/cpu.max": "25000 100000\n", "p/memory.max": "4096\n"}), Limits{Quota: 25000, Memory: 4096}, true},
+		{"v2, no limits", v2(map[string]string{"p/cpu.max": "max 100000\n", "p/memory.max": "max\n"}), Limits{}, true},
+		{"v2, no controllers", v2(map[string]string{"p/cgroup.procs": ""}), Limits{}, true},
+		{"v2, no cgroup", v2(map[string]string{"q/memory.max": "4096\n"}), Limits{}, false},
+		{"v1", v1("1000", "8192"), Limits{Quota: 1000, Memory: 8192}, true},
+		{"v1, no limits", v1("-1", "9223372036854771712"), Limits{}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := limitsIn(test.hs, "p")
+			if got != test.want || test.found != (err == nil) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%+v, %v, want %+v", got, err, test.want)
+			}
+		})
+	}
+}
+
 // writeFiles creates files in a temporary directory, and returns the directory.
 func writeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()

@@ -57,8 +57,8 @@ func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	if err != nil {
 		return nil, err
 	}
-	// The containers may have other limits than when the sandbox was started.
-	if err := s.config.Cgroups.Limit(ctx, uid, oci.PodLimits(pod, s.config.PidsLimit)); err != nil {
+	// The containers may have other limits than when the sandbox was started. Lower ones may be below what other containers use still.
+	if err := s.config.Cgroups.Raise(ctx, uid, oci.PodLimits(pod, s.config.PidsLimit)); err != nil {
 		return nil, err
 	}
 	if n.spec, err = s.spec(ctx, n); err != nil {

@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"time"
 
 	api "github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/containerd/containerd/api/types"
@@ -334,6 +337,52 @@ func (t *monitoredTasks) Kill(ctx context.Context, r *api.KillRequest, o ...grpc
 	})
 	return &emptypb.Empty{}, errgrpc.ToGRPC(err)
 }
+
+// Update changes the cgroup of a container. The OCI runtime does that, which this process runs: the monitor need not know the limits. A run
+// that is interrupted is repeated, and its result does not depend on what it finds.
+func (t *monitoredTasks) Update(ctx context.Context, r *api.UpdateTaskRequest, o ...grpc.CallOption) (*emptypb.Empty, error) {
+	if _, ours, err := t.ours(ctx, r.ContainerID); err != nil {
+		return nil, errgrpc.ToGRPC(err)
+	} else if !ours {
+		return t.TasksClient.Update(ctx, r, o...)
+	}
+	return &emptypb.Empty{}, errgrpc.ToGRPC(t.update(ctx, r.ContainerID, r.Resources.GetValue()))
+}
+
+// updateTimeout bounds one run of the OCI runtime.
+const updateTimeout = 30 * time.Second
+
+// update runs the OCI runtime with resources as JSON.
+func (t *monitoredTasks) update(ctx context.Context, id string, resources []byte) error {
+	record, err := t.containers.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	program, err := runtimeOf(record.Runtime.Options)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
+	defer cancel()
+	args := []string{"--root", program.Root}
+	if program.SystemdCgroup {
+		args = append(args, "--systemd-cgroup")
+	}
+	cmd := exec.CommandContext(ctx, program.Binary, append(args, "update", "--resources", "/dev/stdin", id)...)
+	cmd.Stdin = bytes.NewReader(resources)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("OCI runtime update: %w", ctx.Err())
+	case err != nil:
+		return fmt.Errorf("OCI runtime update failed: %w: %s", err, bytes.TrimSpace(out[:min(len(out), maxUpdateOutput)]))
+	}
+	return nil
+}
+
+// maxUpdateOutput bounds the output of the OCI runtime in an error.
+const maxUpdateOutput = 4 << 10
 
 // Exec prepares a command; see [commands].
 func (t *monitoredTasks) Exec(ctx context.Context, r *api.ExecProcessRequest, o ...grpc.CallOption) (*emptypb.Empty, error) {

@@ -84,6 +84,7 @@ type Runtime struct {
 // podState is the engine's state of one pod.
 type podState struct {
 	pod       *spec.Pod
+	resized   *spec.Pod    // see [Runtime.Resized]
 	sandboxes map[int]bool // by number; true: ready
 	runs      map[lifecycle.Ref]*run
 	eviction  string // message of the eviction, if any

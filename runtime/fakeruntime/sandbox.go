@@ -135,6 +135,28 @@ func (r *Runtime) Evict(uid, message string) {
 	r.changed = make(chan struct{})
 }
 
+// ResizePod gives the pod the requests and limits of a definition.
+func (r *Runtime) ResizePod(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.ResizePod) error {
+	return r.do(ctx, Call{Method: "ResizePod", UID: uid, Sandbox: a.Sandbox}, func() error {
+		p := r.pods[uid]
+		if p == nil || !p.sandboxes[a.Sandbox] {
+			return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "sandbox not found"}
+		}
+		p.resized = pod
+		return nil
+	})
+}
+
+// Resized returns the definition of the newest [Runtime.ResizePod] of a pod; nil: there was none.
+func (r *Runtime) Resized(uid string) *spec.Pod {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pods[uid]; p != nil {
+		return p.resized
+	}
+	return nil
+}
+
 // RemoveSandbox removes the sandbox and kills its running containers.
 func (r *Runtime) RemoveSandbox(ctx context.Context, uid string, sandbox int) error {
 	return r.do(ctx, Call{Method: "RemoveSandbox", UID: uid, Sandbox: sandbox}, func() error {

@@ -120,6 +120,14 @@ func limit(r *specs.LinuxResources, in *Input) {
 	}
 }
 
+// Resized returns the resources of a running container that follow from its requests and limits.
+func Resized(pod *spec.Pod, c *spec.Container, host Host, group PodCgroup) *specs.LinuxResources {
+	r := &specs.LinuxResources{}
+	limit(r, &Input{Pod: pod, Container: c, Host: host, Cgroup: group})
+	r.Pids, r.HugepageLimits = nil, nil
+	return r
+}
+
 // limitMemory limits memory, disables swap, and makes the kernel kill all processes of a container together on OOM.
 func limitMemory(r *specs.LinuxResources, in *Input) {
 	quantity := limitOf(in.Pod, in.Container, spec.ResourceMemory)

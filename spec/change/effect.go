@@ -19,7 +19,9 @@ type differ struct {
 	isInit   bool // it is in initContainers
 	// source is the value of the pod that is compared, if containers can depend on it.
 	source *source
-	diff   string // of the values that are added next
+	// resized is the resource of the container whose request or limit is compared; empty: another field is.
+	resized string
+	diff    string // of the values that are added next
 }
 
 // add adds the difference of a field, with the effect of its row.
@@ -54,6 +56,8 @@ func (d *differ) add(field, path, old, new string) {
 func (d *differ) addToContainer(row Row, c Change) {
 	if d.hasLarger(row.Field) {
 		c.Effect = row.Larger
+	} else if d.resized != "" && d.new.RestartsOnResize(d.resized) {
+		c.Effect = RestartContainer
 	}
 	if c.Effect == RestartContainer && d.isInit && !d.new.IsSidecar() {
 		c.Effect = NextRound
@@ -71,10 +75,25 @@ func (d *differ) hasLarger(field string) bool {
 		return !slices.Equal(hostPorts(d.old), hostPorts(d.new))
 	case "containers[].lifecycle":
 		return hasPostStart(d.new) && !hasPostStart(d.old)
+	case "containers[].resources":
+		return !d.resizable()
 	case "containers[].restartPolicy":
 		return d.isInit && d.old.IsSidecar() != d.new.IsSidecar()
 	}
 	return false
+}
+
+// resizable reports whether the resource that is compared can change while the container runs (Kubernetes: ValidatePodResize).
+func (d *differ) resizable() bool {
+	removed := func(from, to spec.ResourceList) bool {
+		old, new := from[d.resized], to[d.resized]
+		_, had := from[d.resized]
+		_, has := to[d.resized]
+		return had && !has || old.Sign() > 0 && new.Sign() <= 0
+	}
+	from, to := &d.old.Resources, &d.new.Resources
+	return d.resized != spec.ResourceEphemeralStorage && d.from.QOS() == d.to.QOS() &&
+		!removed(from.Requests, to.Requests) && !removed(from.Limits, to.Limits)
 }
 
 func masked(value string) string {

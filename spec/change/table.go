@@ -127,7 +127,15 @@ var rows = []Row{
 		Why:    "Ports without a host port are informational, and names are resolved at every use.",
 		Larger: RestartPod, If: "The port has a host port, which is set up with the pod sandbox.",
 	},
-	{Field: "containers[].resources", Effect: RestartPod, Why: "The limits and the QoS class of the pod's cgroup follow from it."},
+	{
+		Field: "containers[].resources", Effect: InPlace,
+		Why: "The cgroups of the running container and of the pod follow. A `resizePolicy` of `RestartContainer` restarts the " +
+			"container.",
+		Larger: RestartPod,
+		If: "The QoS class of the pod changes, a request or limit is removed, or the resource is `ephemeral-storage`. Kubernetes " +
+			"does not allow these for a resize.",
+	},
+	{Field: "containers[].resizePolicy", Effect: InPlace, Why: "Used when `resources` change."},
 	{Field: "containers[].ulimits", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].init", Effect: RestartContainer, Why: atContainer},
 	{Field: "containers[].volumeMounts", Effect: RestartContainer, Why: atContainer},

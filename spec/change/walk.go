@@ -70,7 +70,11 @@ func (d *differ) resources(field, path string, a, b reflect.Value) {
 			if name == "requests" && follows(from, resource) && follows(to, resource) {
 				continue
 			}
+			if d.new != nil {
+				d.resized = resource
+			}
 			d.entry(field+"."+name, path+"."+name+"."+quoteKey(resource), x.MapIndex(key), y.MapIndex(key))
+			d.resized = ""
 		}
 	}
 }

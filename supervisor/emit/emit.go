@@ -110,6 +110,10 @@ func (e Emission) Action(a lifecycle.Action) {
 		if e.newest(a.Container).KillRequested.IsZero() {
 			e.killed(a.Ref)
 		}
+	case lifecycle.ResizePod:
+		if e.facts.Resize.Failed.IsZero() {
+			e.Emit(api.EventResizeStarted, "", e.resized(""))
+		}
 	case lifecycle.StartRound:
 		e.restarting(a.By.Container)
 	case lifecycle.Escalate:
@@ -272,6 +276,10 @@ func (e Emission) Folded(before *lifecycle.Facts, ev lifecycle.Event) {
 			e.Emit(api.EventConditionMet, "", event.Fields{
 				"condition": ev.Condition, "duration": e.now.Sub(e.facts.Wait.Since).Round(time.Millisecond).String(),
 			})
+		}
+	case lifecycle.PodResized:
+		if before.Resize.N == ev.N && before.Resize != e.facts.Resize && e.facts.Resize.Requested.IsZero() {
+			e.Emit(api.EventResizeCompleted, "", e.resized(""))
 		}
 	case lifecycle.PodCollected:
 		e.Emit(api.EventPodCollected, "", nil)

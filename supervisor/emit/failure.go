@@ -34,6 +34,10 @@ func (e Emission) failed(before *lifecycle.Facts, ev lifecycle.ActionFailed) {
 		e.Emit(api.EventContainerCreated, a.Container, nil)
 		e.Emit(api.EventContainerStartFailed, a.Container, why)
 		e.backOff(a.Container)
+	case lifecycle.ResizePod:
+		if before.Resize.Failed.IsZero() && !e.facts.Resize.Failed.IsZero() { // it is repeated until it succeeds
+			e.Emit(api.EventResizeError, "", e.resized(ev.Failure.Message))
+		}
 	case lifecycle.RunPostStart:
 		e.hookFailed(api.EventPostStartFailed, a.Ref, e.newest(a.Container).PostStart)
 	case lifecycle.RunPreStop:

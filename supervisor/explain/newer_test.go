@@ -50,6 +50,24 @@ func TestNotUpdated(t *testing.T) {
 	}
 }
 
+// TestNotResized: an explanation says why a pod that is ready has not the requests and limits of its definition, if that has failed.
+func TestNotResized(t *testing.T) {
+	for message, want := range map[string]string{
+		"": "web is running and ready.", "cannot decrease memory limits": " Its resize is in progress: cannot decrease memory limits.",
+	} {
+		e := explain.ForPod(&supervisor.Snapshot{
+			Pod: &spec.Pod{Name: "web"}, Facts: lifecycle.Facts{UID: "u"},
+			Status: lifecycle.Status{Phase: lifecycle.PhaseRunning, Conditions: []lifecycle.Condition{
+				{Type: lifecycle.PodReady, Status: "True"}, {Type: lifecycle.PodResizeInProgress, Status: "True", Message: message},
+			}},
+		}, nil, lifecycle.Instant{})
+		explain.Render(&e, time.Time{})
+		if !strings.HasSuffix(e.Text, want) || e.Healthy != (message == "") {
+			t.Errorf("%q: %s, healthy %v, want the end %s", message, e.Text, e.Healthy, want)
+		}
+	}
+}
+
 // TestNewerState: the state of a pod whose state file a later version has written is not unknown because of the engine.
 func TestNewerState(t *testing.T) {
 	e := explain.ForPod(&supervisor.Snapshot{

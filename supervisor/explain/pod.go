@@ -233,10 +233,12 @@ func (b *builder) monitorCause() *api.Cause {
 // healthy: a person must look.
 func (b *builder) setProblems(e *api.Explanation) {
 	problems := map[lifecycle.ConditionType]*string{
+		lifecycle.PodResizeInProgress: &e.NotResized,
+
 		supervisor.StateNotDurable: &e.NotDurable, supervisor.VolumesNotUpdated: &e.NotUpdated, supervisor.RemovalFailed: &e.NotRemoved,
 	}
 	for _, c := range b.snapshot.Status.Conditions {
-		if text := problems[c.Type]; text != nil {
+		if text := problems[c.Type]; text != nil && c.Message != "" {
 			*text, e.Healthy = c.Message, false
 		}
 	}

@@ -69,6 +69,7 @@ func (a StartSandbox) issued(f *Facts, at Instant) {
 		next.Failures, next.Reason, next.Message = s.Failures, s.Reason, s.Message
 	}
 	f.Sandbox, f.Collection = next, Collection{}
+	f.Resize.drop()
 	f.Wait.end(at)
 }
 

@@ -27,6 +27,7 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 		if !p.sandbox() {
 			break
 		}
+		p.resize()
 		p.ephemeralContainers()
 		if p.initContainers() {
 			p.appContainers()

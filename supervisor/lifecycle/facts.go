@@ -31,6 +31,7 @@ type Facts struct {
 	Collection        Collection            `json:"collection,omitzero"`        // of what is left, after the pod has finished
 	Escalation        Escalation            `json:"escalation,omitzero"`        // while the pod stays unready
 	Trial             Trial                 `json:"trial,omitzero"`             // of the newest request
+	Resize            Resize                `json:"resize,omitzero"`            // of the pod in place
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // set by clients
 	Changes    int                            `json:"changes,omitempty"`    // of the definition, apart from labels and annotations

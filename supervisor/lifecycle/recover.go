@@ -50,6 +50,9 @@ func (f Facts) Unresolved() []Action {
 			}
 		}
 	}
+	if n := f.Resize.Issued; n != 0 {
+		todo = append(todo, ResizePod{N: n, Sandbox: f.Sandbox.N})
+	}
 	if f.Collection.Removal.pending() {
 		todo = append(todo, CollectPod{})
 	}

@@ -103,6 +103,7 @@ type scenario struct {
 //	                             postStart=DURATION preStop=DURATION hookError=TEXT (of its postStart hook)
 //	CONTAINER pull OPTION...     its next pull: takes=DURATION error=TEXT reason=REASON
 //	sandbox OPTION...            the next start of a sandbox: takes=DURATION error=TEXT reason=REASON
+//	resize OPTION...             the next resize of the pod: takes=DURATION error=TEXT
 //	at DURATION stop [grace=DURATION] [delete]
 //	at DURATION evict | loseSandbox [kill] | unavailable | available
 //	at DURATION crash off=DURATION | reboot off=DURATION | jumpClock by=DURATION
@@ -131,6 +132,10 @@ func (s *scenario) line(words []string) error {
 	case "sandbox":
 		o, err := parse(words[1:])
 		s.Script.Sandboxes = append(s.Script.Sandboxes, o.run.Start)
+		return err
+	case "resize":
+		o, err := parse(words[1:])
+		s.Script.Resizes = append(s.Script.Resizes, o.run.Start)
 		return err
 	}
 	o, err := parse(words[2:])

@@ -56,7 +56,8 @@ type ContainerStatus struct {
 	ImageID      string `json:"imageID"`
 	ContainerID  string `json:"containerID,omitempty"`
 	Started      *bool  `json:"started,omitempty"`
-	// AllocatedResources are the requests, and Resources the requests and limits, of the definition that runs, or ran last.
+	// AllocatedResources are the requests of the definition that runs, or ran last. Resources are the requests and limits that it has:
+	// while a resize is pending, those before the change of its definition.
 	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
 	Resources          *spec.Resources   `json:"resources,omitempty"`
 }
@@ -126,6 +127,8 @@ const (
 	PodWaitedFor ConditionType = "WaitedFor"
 	// PodUnhealthy is present if the pod has spec.Pod.OnUnhealthy. It is True after the first step for a pod that stays unready.
 	PodUnhealthy ConditionType = "Unhealthy"
+	// PodResizeInProgress is present, and True, while the cgroups of the pod do not have the requests and limits of its definition.
+	PodResizeInProgress ConditionType = "PodResizeInProgress"
 	// AllContainersRestarting is present if the pod has a RestartAllContainers rule (KEP-5532).
 	AllContainersRestarting ConditionType = "AllContainersRestarting"
 )

@@ -118,6 +118,7 @@ func (e DefinitionChanged) apply(f *Facts) {
 	if !e.MetadataOnly {
 		f.Changes++
 	}
+	f.requestResize(e)
 	for c := range containersOf(e.From) {
 		switch {
 		case e.To.Container(c.Name) == nil:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -324,7 +325,7 @@ func TestGeneration(t *testing.T) {
 }
 
 // changes are the changes that [redefined] makes.
-var changes = []string{"restart", "removeApp", "addApp", "removeInit", "addSidecar", "addInit", "inPlace", "all"}
+var changes = []string{"restart", "removeApp", "addApp", "removeInit", "addSidecar", "addInit", "inPlace", "resize", "all"}
 
 // containerOf returns the name of a container of the pod.
 func containerOf(pod *spec.Pod, number int) string {
@@ -361,6 +362,9 @@ func redefined(pod *spec.Pod, change string, number int) (to *spec.Pod, restarte
 		if next.Container(c.Name) == nil {
 			next.InitContainers = slices.Insert(next.InitContainers, number%(len(next.InitContainers)+1), c)
 		}
+	case "resize":
+		limit := resource.NewMilliQuantity(int64(number+1)*100, resource.DecimalSI)
+		next.Container(containerOf(pod, number)).Resources.Limits = spec.ResourceList{spec.ResourceCPU: *limit}
 	case "inPlace":
 		next.TerminationGracePeriodSeconds = spec.Seconds(number)
 	case "all":

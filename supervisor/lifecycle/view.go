@@ -175,6 +175,9 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	ran := v.facts.definition(c, newest)
 	if r != roleEphemeral {
 		s.AllocatedResources, s.Resources = ran.Resources.Requests, &ran.Resources
+		if newest.Resources != nil && newest.live() {
+			s.Resources = newest.Resources
+		}
 	}
 	waiting := v.waiting(c, h, newest, r)
 	skipped := r == roleInit && v.skipped(c, newest)
@@ -468,6 +471,9 @@ func (v *view) conditions(s *Status) []Condition {
 	}
 	if s.Phase == PhaseFailed && (v.facts.Stop.Reason == ReasonEvicted || v.facts.Stop.Reason == ReasonTerminated) {
 		list = append(list, condition(DisruptionTarget, true, ReasonTerminationByKubelet, v.facts.Stop.Message))
+	}
+	if c, present := v.resizeCondition(); present {
+		list = append(list, c)
 	}
 	for _, t := range slices.Sorted(maps.Keys(v.facts.Conditions)) {
 		c := v.facts.Conditions[t]

@@ -82,6 +82,8 @@ func answer(t *rapid.T, a lifecycle.Action, now lifecycle.Instant) lifecycle.Eve
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
 		return lifecycle.SandboxStarted{Sandbox: a.Sandbox, At: now}
+	case lifecycle.ResizePod:
+		return lifecycle.PodResized{N: a.N, At: now}
 	case lifecycle.RemoveSandbox:
 		return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: now}
 	case lifecycle.PullImage:

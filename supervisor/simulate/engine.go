@@ -43,6 +43,9 @@ func (p *Pod) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Event
 	case lifecycle.StartSandbox:
 		s := next(&p.Script.Sandboxes, Start{})
 		return s.Takes, func() lifecycle.Event { return p.startSandbox(a, s) }
+	case lifecycle.ResizePod:
+		s := next(&p.Script.Resizes, Start{})
+		return s.Takes, func() lifecycle.Event { return p.resize(a, s) }
 	case lifecycle.PullImage:
 		s, registry := p.pull(a.Container)
 		if registry {
@@ -187,6 +190,17 @@ func (p *Pod) startContainer(a lifecycle.StartContainer, r *Run) lifecycle.Event
 		p.at(p.world.now+r.Lasts, func() { p.exit(proc, r.Exit) })
 	}
 	return started
+}
+
+// resize gives the pod and its containers the requests and limits of the definition.
+func (p *Pod) resize(a lifecycle.ResizePod, s Start) lifecycle.Event {
+	switch {
+	case !p.engine.sandboxes[a.Sandbox]:
+		return p.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "no sandbox"})
+	case s.Failure != nil:
+		return p.failed(a, *s.Failure)
+	}
+	return lifecycle.PodResized{N: a.N, At: p.world.Now()}
 }
 
 // signal sends a signal to a process, which follows its script.

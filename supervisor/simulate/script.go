@@ -13,6 +13,7 @@ import (
 // Script is the behaviour of the engine for a pod. Each list is consumed from the front; when it is empty everything succeeds.
 type Script struct {
 	Sandboxes []Start
+	Resizes   []Start
 	Pulls     map[string][]Start // by container
 	Runs      map[string][]Run   // by container
 	// Then is every run after those in Runs, by container. Without it, init containers succeed after a second and the others run until

@@ -173,7 +173,6 @@ func ignored() []Difference {
 		{Kubernetes, `spec.affinity.* spec.nodeName spec.nodeSelector spec.preemptionPolicy spec.priority spec.priorityClassName
 			spec.tolerations.* spec.topologySpreadConstraints.*`, "", "ignored with a warning: they choose a node"},
 		{Kubernetes, "spec.ephemeralContainers*", "", "ignored with a warning: they can only be added to a running pod"},
-		{Kubernetes, "spec.containers.resizePolicy", "", "ignored with a warning: a changed limit restarts the container"},
 		{AsYAML, "spec.containers.lifecycle.stopSignal", "empty .spec.os.name", "a pod file is for Linux"},
 		{
 			Kubernetes, `spec.securityContext.seLinuxChangePolicy spec.resources.claims

@@ -54,7 +54,7 @@ const (
 var neverFilled = map[string]string{
 	"status.resources.claims":                             "there are no drivers that allocate devices",
 	"status.nominatedNodeName":                            "there is no scheduler",
-	"status.resize":                                       "resources are not resized in place",
+	"status.resize":                                       "deprecated, see the condition `PodResizeInProgress`",
 	"status.resourceClaimStatuses":                        "there are no drivers that allocate devices",
 	"status.extendedResourceClaimStatus":                  "there are no drivers that allocate devices",
 	"status.nodeAllocatableResourceClaimStatuses":         "there are no drivers that allocate devices",
@@ -276,6 +276,7 @@ func completeProfiles(seccomp *corev1.SeccompProfile, appArmor *corev1.AppArmorP
 var smallest = []any{
 	corev1.Container{Name: "init", Image: "i", RestartPolicy: new(corev1.ContainerRestartPolicyAlways)},
 	corev1.ContainerPort{ContainerPort: 80},
+	corev1.ContainerResizePolicy{ResourceName: corev1.ResourceCPU, RestartPolicy: corev1.NotRequired},
 	corev1.ContainerRestartRule{
 		Action:    corev1.ContainerRestartRuleActionRestart,
 		ExitCodes: &corev1.ContainerRestartRuleOnExitCodes{Operator: corev1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{1}},
@@ -326,7 +327,8 @@ var values = map[string]any{
 	"ContainerPort.hostIP": "127.0.0.1", "ContainerPort.protocol": "UDP", "Lifecycle.stopSignal": "SIGINT",
 	"ObjectFieldSelector.apiVersion": "v1", "ObjectFieldSelector.fieldPath": "metadata.uid",
 	"ResourceFieldSelector.resource": "limits.memory", "ResourceFieldSelector.containerName": "c",
-	"FileKeySelector.volumeName": "v",
+	"FileKeySelector.volumeName": "v", "ContainerResizePolicy.resourceName": "memory",
+	"ContainerResizePolicy.restartPolicy": "RestartContainer",
 	"VolumeMount.name":           "v", "VolumeMount.mountPath": "/a", "VolumeMount.mountPropagation": "HostToContainer",
 	"VolumeMount.recursiveReadOnly": "IfPossible",
 	"EmptyDirVolumeSource.medium":   "Memory", "HostPathVolumeSource.type": "Directory", "HostPathVolumeSource.path": "/a",

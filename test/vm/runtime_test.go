@@ -20,15 +20,15 @@ import (
 
 const (
 	// resourceTests depend on how the kernel and the init system handle cgroups.
-	resourceTests = "TestFieldsResources TestFieldsLimits TestFieldsInit TestCPULimitThrottles TestPidsLimit TestOOM TestOOMPodLimit " +
-		"TestOOMChild TestOOMWithoutDaemon TestProcessInside TestMonitorProtected"
+	resourceTests = "TestFieldsResources TestFieldsResize TestFieldsLimits TestFieldsInit TestCPULimitThrottles TestPidsLimit TestOOM " +
+		"TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon TestProcessInside TestMonitorProtected"
 	// securityTests depend on what other hosts often do not have: AppArmor and all capabilities.
 	securityTests = "TestFieldsCapabilities TestFieldsPrivileged TestFieldsAppArmor TestExecPrivileges TestIDRangeOfPod"
 	// userTests depend on what the kernel supports. With crun, make crun runs those of fields.
 	userTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsPrivileges TestFieldsProcMount " +
 		"TestFieldsSeccomp TestFieldsSysctls TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestUserNamespaceRefused"
 	// driverTests depend on how the cgroup driver creates, limits and removes cgroups.
-	driverTests = "TestFieldsResources TestOOM TestExecKillsProcesses TestDaemonKilled TestMonitorProtected"
+	driverTests = "TestFieldsResources TestFieldsResize TestOOM TestExecKillsProcesses TestDaemonKilled TestMonitorProtected"
 )
 
 // skipped are cases that wait for timeouts in full: one command that ignores signals and one that leaves processes are enough here.
@@ -38,7 +38,10 @@ const skipped = "^TestExecKillsProcesses$/^(sleeps|forks_and|writes|child|daemon
 // may be a regular expression.
 var suites = []struct{ driver, oci, tests string }{
 	{"cgroupfs", "runc", resourceTests + " " + securityTests + " " + userTests},
-	{"cgroupfs", "crun", "TestFieldsResources TestFieldsLimits TestFieldsInit TestOOM TestFieldsCapabilities TestFieldsAppArmor"},
+	{
+		"cgroupfs", "crun", "TestFieldsResources TestFieldsResize TestFieldsLimits TestFieldsInit TestOOM TestFieldsCapabilities " +
+			"TestFieldsAppArmor",
+	},
 	{"systemd", "runc", driverTests + " TestStrayWithFiles"},
 	{"systemd", "crun", driverTests},
 }

@@ -182,6 +182,22 @@ func (g Groups) Limit(ctx context.Context, uid string, l cgroup.Limits) error {
 	return cgroup.SetLimits(g.Pod(uid), l)
 }
 
+// Raise is [Groups.Limit] for limits of CPU time and of memory that are higher than those of the cgroup. It does not lower others: a resize
+// does that when the containers need no more.
+func (g Groups) Raise(ctx context.Context, uid string, l cgroup.Limits) error {
+	if g.Without(uid) {
+		return nil
+	}
+	now, err := cgroup.LimitsOf(g.Pod(uid))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return g.Limit(ctx, uid, l)
+	case err != nil:
+		return err
+	}
+	return g.Limit(ctx, uid, l.AtLeast(now))
+}
+
 // Features reports whether the cgroup of a pod can limit swap, and whether it can kill all its processes when one is out of memory.
 func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
 	if g.Without(uid) {

@@ -53,8 +53,35 @@ func containerTemplates() []template {
 			field: c + "ports[].protocol", app: "ports = [{ containerPort = 80, protocol = %s }]", before: `"TCP"`, after: `"UDP"`,
 			effect: inPlace,
 		},
-		{field: c + "resources.requests", app: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: again},
-		{field: c + "resources.limits", app: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: again},
+		{field: c + "resources.requests", app: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: inPlace},
+		{field: c + "resources.limits", app: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: inPlace},
+		{ // the QoS class
+			field: c + "resources.limits", app: "resources = %s", before: `{}`, after: `{ limits.memory = "64Mi" }`, effect: again,
+		},
+		{
+			field: c + "resources.requests", app: "resources = { requests = %s, limits.memory = \"64Mi\" }", before: `{ cpu = "10m" }`,
+			after: `{}`, effect: again,
+		},
+		{
+			field: c + "resources.limits", app: "resources.limits.ephemeral-storage = %s", before: `"1Gi"`, after: `"2Gi"`,
+			effect: again,
+		},
+		{
+			field: c + "resources.limits", app: "resources.limits.memory = %s\n" + resizePolicy("memory"), before: `"64Mi"`,
+			after: `"65Mi"`, effect: restart,
+		},
+		{
+			field: c + "resources.limits", app: "resources.limits.memory = %s\n" + resizePolicy("cpu"), before: `"64Mi"`,
+			after: `"65Mi"`, effect: inPlace,
+		},
+		{
+			field: c + "resizePolicy[].resourceName", app: `resizePolicy = [{ resourceName = %s, restartPolicy = "NotRequired" }]`,
+			before: `"cpu"`, after: `"memory"`, effect: inPlace,
+		},
+		{
+			field: c + "resizePolicy[].restartPolicy", app: `resizePolicy = [{ resourceName = "cpu", restartPolicy = %s }]`,
+			before: `"NotRequired"`, after: `"RestartContainer"`, effect: inPlace,
+		},
 		{
 			field: c + "volumeMounts[].name", app: "volumeMounts = [{ name = %s, mountPath = \"/v\" }]", tables: twoVolumes, before: `"a"`,
 			after: `"b"`, effect: restart,
@@ -136,6 +163,11 @@ func containerTemplates() []template {
 		})
 	}
 	return list
+}
+
+// resizePolicy restarts a container when a resource changes.
+func resizePolicy(resource string) string {
+	return `resizePolicy = [{ resourceName = "` + resource + `", restartPolicy = "RestartContainer" }]`
 }
 
 // rules are restart rules of a container.

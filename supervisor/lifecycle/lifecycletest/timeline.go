@@ -114,6 +114,8 @@ func action(a lifecycle.Action) string {
 		return fmt.Sprintf("StartSandbox %d", a.Sandbox)
 	case lifecycle.RemoveSandbox:
 		return fmt.Sprintf("RemoveSandbox %d", a.Sandbox)
+	case lifecycle.ResizePod:
+		return fmt.Sprintf("ResizePod %d", a.N)
 	case lifecycle.PullImage:
 		return fmt.Sprintf("PullImage %s/%d", a.Container, a.For)
 	case lifecycle.FindImage:

@@ -66,7 +66,7 @@ func needOf(p *api.Pod, e *api.Explanation) Need {
 			return Failing
 		}
 		return Moving
-	case e.NotUpdated != "", e.NotDurable != "", e.NotRemoved != "", refusedFile(p) && !e.Healthy:
+	case e.NotResized != "", e.NotUpdated != "", e.NotDurable != "", e.NotRemoved != "", refusedFile(p) && !e.Healthy:
 		return Failing
 	case e.State == api.PodStateSucceeded, e.State == api.PodStateStopped:
 		return Over

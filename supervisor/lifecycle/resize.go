@@ -1,0 +1,132 @@
+package lifecycle
+
+import (
+	"slices"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// Resize is the newest change of requests and limits that running containers get without a restart (KEP-1287), and what became of it. It is
+// carried out when no container of an earlier definition runs any more, and then for the whole pod at once.
+type Resize struct {
+	N         int     `json:"n,omitempty"`        // number of the request, from 1
+	Requested Instant `json:"requested,omitzero"` // zero: the pod has the cgroups of its definition
+	Issued    int     `json:"issued,omitempty"`   // number of the request that is being carried out; 0: none
+	Failed    Instant `json:"failed,omitzero"`    // the newest failure since the request
+	Message   string  `json:"message,omitempty"`  // why it failed
+}
+
+// pending reports whether a request has not succeeded yet.
+func (r *Resize) pending() bool { return !r.Requested.IsZero() }
+
+// drop forgets the request: the pod gets its cgroups from its definition.
+func (r *Resize) drop() { *r = Resize{N: r.N, Issued: r.Issued} }
+
+// requestResize records that requests or limits of containers have changed. What a run has that is not replaced, it keeps until the resize.
+func (f *Facts) requestResize(e DefinitionChanged) {
+	if !f.Sandbox.mayExist() {
+		return
+	}
+	resized := false
+	for from := range containersOf(e.From) {
+		to := e.To.Container(from.Name)
+		if to == nil || sameResources(from, to) {
+			continue
+		}
+		resized = true
+		h := f.Containers[from.Name]
+		if h != nil && !slices.Contains(e.Restarted, from.Name) && h.Newest.live() && h.Newest.Resources == nil {
+			h.Newest.Resources = &from.Resources
+		}
+	}
+	if resized {
+		f.Resize = Resize{N: f.Resize.N + 1, Requested: e.At, Issued: f.Resize.Issued}
+	}
+}
+
+// sameResources reports whether two definitions have the same requests and limits of CPU and memory.
+func sameResources(a, b *spec.Container) bool {
+	same := func(a, b spec.ResourceList, name string) bool {
+		x, had := a[name]
+		y, has := b[name]
+		return had == has && x.Cmp(y) == 0
+	}
+	for _, name := range []string{spec.ResourceCPU, spec.ResourceMemory} {
+		if !same(a.Resources.Requests, b.Resources.Requests, name) || !same(a.Resources.Limits, b.Resources.Limits, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// ResizePod sets the requests and limits of the definition in the cgroups of the pod and of its running containers.
+type ResizePod struct {
+	N       int // number of the request
+	Sandbox int
+}
+
+func (a ResizePod) issued(f *Facts, _ Instant) { f.Resize.Issued = a.N }
+
+func (a ResizePod) failed(f *Facts, why Failure, at Instant) {
+	if f.Resize.Issued != a.N {
+		return
+	}
+	f.Resize.Issued = 0
+	if f.Resize.pending() && f.Resize.N == a.N {
+		f.Resize.Failed, f.Resize.Message = at, why.Message
+	}
+}
+
+// PodResized is the outcome of [ResizePod].
+type PodResized struct {
+	N  int // number of the request
+	At Instant
+}
+
+func (e PodResized) apply(f *Facts) {
+	if f.Resize.Issued != e.N {
+		return
+	}
+	f.Resize.Issued = 0
+	if f.Resize.N != e.N { // the definition has changed again
+		return
+	}
+	f.Resize.drop()
+	for _, c := range f.Containers {
+		c.Newest.Resources = nil
+	}
+}
+
+// resize resizes the pod if its definition has changed. A run of an earlier definition is stopped before. What is being started may be of
+// an earlier definition, too.
+func (p *plan) resize() {
+	r := &p.facts.Resize
+	if !r.pending() || r.Issued != 0 || p.facts.unsettled() {
+		return
+	}
+	if r.Failed.IsZero() || p.due(r.Failed.Add(retryDelay)) {
+		p.do(ResizePod{N: r.N, Sandbox: p.facts.Sandbox.N})
+	}
+}
+
+// unsettled reports whether a container is being started, or has a run of an earlier definition.
+func (f *Facts) unsettled() bool {
+	for name, c := range f.Containers {
+		if a := &c.Newest; a.live() && (a.Started.IsZero() || f.earlier(name, a.N()) != nil) {
+			return true
+		}
+	}
+	return false
+}
+
+// resizeCondition is present while a resize is pending, as in the kubelet.
+func (v *view) resizeCondition() (c Condition, present bool) {
+	r := &v.facts.Resize
+	if !r.pending() || v.ended || v.facts.Restart.pending() || !v.facts.Sandbox.ready() {
+		return c, false
+	}
+	if r.Failed.IsZero() {
+		return condition(PodResizeInProgress, true, "", ""), true
+	}
+	return condition(PodResizeInProgress, true, ReasonError, r.Message), true
+}
