@@ -115,8 +115,8 @@ func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 	return exits, nil
 }
 
-// repairShimPath records the program that cleans up after a shim, if the bundle has no record, the recorded program does not exist, or it is
-// podstead, which cleaned up in versions before 2026-11-30.
+// repairShimPath records the program that cleans up after a shim, if the bundle has no record, the recorded program does not exist, or it
+// is podstead, which cleaned up in versions before 2026-11-30.
 func repairShimPath(bundle, shimPath string) error {
 	file := filepath.Join(bundle, "shim-binary-path")
 	have, err := os.ReadFile(file)
