@@ -54,9 +54,6 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if shim.Invoked(os.Args) {
-		os.Exit(shim.Main(context.Background()))
-	}
 	if dir := os.Getenv("PODSTEAD_TEST_DAEMON"); dir != "" {
 		fmt.Println("error:", daemon(dir))
 		os.Exit(1)

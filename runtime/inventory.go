@@ -16,6 +16,7 @@ import (
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/errdefs"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
@@ -46,7 +47,7 @@ func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 		}
 		list = append(list, *f)
 	}
-	slices.SortFunc(list, func(a, b lifecycle.Found) int { return cmp.Compare(a.UID, b.UID) })
+	order.Sort(list, func(a, b lifecycle.Found) int { return cmp.Compare(a.UID, b.UID) })
 	return list, nil
 }
 
@@ -92,7 +93,7 @@ func (r *Runtime) addContainers(ctx context.Context, pods found) error {
 		return err
 	}
 	// The newest container is the last: it has the current definition of the pod.
-	slices.SortFunc(list, func(a, b containers.Container) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	order.Sort(list, func(a, b containers.Container) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	for _, c := range list {
 		run, err := record.Run(c)
 		if err != nil {

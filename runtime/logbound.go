@@ -12,6 +12,7 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/internal/disk"
 	"github.com/podstead/podstead/internal/guard"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/runtime/sandbox"
 )
 
@@ -180,7 +181,7 @@ func oldestLogs(files []crilog.DiskFile, match func(*crilog.DiskFile) bool) (lis
 			list = append(list, files[i])
 		}
 	}
-	slices.SortStableFunc(list, func(a, b crilog.DiskFile) int { return a.Modified.Compare(b.Modified) })
+	order.Sort(list, func(a, b crilog.DiskFile) int { return a.Modified.Compare(b.Modified) })
 	return list
 }
 

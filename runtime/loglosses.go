@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 const (
@@ -58,7 +59,7 @@ func (l *logLosses) report(limit int64, report func(LogLoss) bool) {
 	if report == nil || len(l.byContainer) == 0 || time.Since(l.reported) < lossPause {
 		return
 	}
-	keys := slices.SortedFunc(maps.Keys(l.byContainer), func(a, b string) int {
+	keys := order.Sorted(maps.Keys(l.byContainer), func(a, b string) int {
 		return cmp.Or(cmp.Compare(l.byContainer[b].Bytes, l.byContainer[a].Bytes), strings.Compare(a, b))
 	})
 	for _, key := range keys[:min(len(keys), maxLosses)] {

@@ -38,13 +38,13 @@ const (
 	NetworkNone   = sandbox.NetworkNone
 )
 
-// Options configure the runtime. ShimPath and MonitorPath are required. The zero value of any other field is its default.
+// Options configure the runtime. MonitorPath is required. The zero value of any other field is its default.
 type Options struct {
 	StateDir string // directory for persistent state (default /var/lib/podstead)
 	RunDir   string // directory for runtime state, cleared at boot (default /run/podstead)
 	LogDir   string // directory for the logs of containers (default /var/log/podstead)
 
-	// ShimPath is the absolute path of the shim.
+	// ShimPath is the absolute path of the program that cleans up after shims of earlier versions; empty: it is not installed.
 	ShimPath string
 	// MonitorPath is the absolute path of the monitor.
 	MonitorPath string

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/admission"
@@ -121,7 +122,7 @@ func (s *Supervisor) activePods(but string, stopping bool) []*spec.Pod {
 		}
 		list = append(list, p.snapshot.Pod)
 	}
-	slices.SortStableFunc(list, func(a, b *spec.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	order.Sort(list, func(a, b *spec.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }
 

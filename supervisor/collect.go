@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -81,7 +82,7 @@ func (s *Supervisor) finishedPods() []finishedPod {
 			list = append(list, finishedPod{p, at})
 		}
 	}
-	slices.SortFunc(list, func(a, b finishedPod) int {
+	order.Sort(list, func(a, b finishedPod) int {
 		return cmp.Or(cmp.Compare(a.at.Mono, b.at.Mono), cmp.Compare(a.Pod.Name, b.Pod.Name))
 	})
 	return list

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -43,18 +44,18 @@ func (s *Supervisor) ShutDown(ctx context.Context, period time.Duration, by stri
 }
 
 // shutdownOrder returns the pods without a sandbox, and the others in reverse order of the start of their sandboxes.
-func shutdownOrder(pods []Snapshot) (idle, order []Snapshot) {
+func shutdownOrder(pods []Snapshot) (idle, used []Snapshot) {
 	for _, p := range pods {
 		switch {
 		case p.AtRest || p.Status.Phase.Terminal():
 		case p.Facts.Sandbox.Ready.IsZero():
 			idle = append(idle, p)
 		default:
-			order = append(order, p)
+			used = append(used, p)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b Snapshot) int { return cmp.Compare(b.Facts.Sandbox.Ready.Mono, a.Facts.Sandbox.Ready.Mono) })
-	return idle, order
+	order.Sort(used, func(a, b Snapshot) int { return cmp.Compare(b.Facts.Sandbox.Ready.Mono, a.Facts.Sandbox.Ready.Mono) })
+	return idle, used
 }
 
 // shutDownPod stops a pod within its grace period, or within what is left until the end. It waits for the loop of the pod and for the disk.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/disk"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
@@ -153,7 +154,7 @@ func (s *Supervisor) Pods() []Snapshot {
 	for _, p := range s.blocked {
 		sorted = append(sorted, &p.snapshot)
 	}
-	slices.SortFunc(sorted, func(a, b *Snapshot) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
+	order.Sort(sorted, func(a, b *Snapshot) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
 	list := make([]Snapshot, len(sorted))
 	for i, snapshot := range sorted {
 		list[i] = *snapshot

@@ -171,12 +171,13 @@ func TestBundleSignatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	m, err := bundle.Inspect(f)
+	b, err := bundle.Read(t.Context(), f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	images.Add(api.Image{Name: m.Images[0].Name, Digest: m.Images[0].Digest, Verification: api.ImageUnverified})
+	shop := b.Manifest.Images[0]
+	images.Add(api.Image{Name: shop.Name, Digest: shop.Digest, Verification: api.ImageUnverified})
 	h.fails(t, "bundle apply "+path+" --dry-run", statusFailed, unsigned)
-	images.Add(api.Image{Name: m.Images[0].Name, Digest: m.Images[0].Digest, Verification: api.ImageVerified})
+	images.Add(api.Image{Name: shop.Name, Digest: shop.Digest, Verification: api.ImageVerified})
 	h.want(t, "bundle apply "+path+" --dry-run", "pod/web created (dry run)\n")
 }

@@ -4,8 +4,7 @@
 //
 //go:debug updatemaxprocs=0
 
-// Command podstead runs pods on a single host. It is the command line, the daemon and, if it is invoked as such, the cleanup after shims of
-// earlier versions.
+// Command podstead runs pods on a single host. It is the command line, the daemon and, if it is invoked as such, a generator of systemd.
 package main
 
 import (
@@ -13,11 +12,12 @@ import (
 	"os"
 
 	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/daemon/units"
 )
 
 func main() {
-	if exitCode, ran := daemon.OtherProgram(context.Background(), os.Args); ran {
-		os.Exit(exitCode)
+	if units.InvokedAsGenerator(os.Args) {
+		os.Exit(units.MainGenerator(os.Args, os.Stderr))
 	}
 	a := &app{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, hostRoot: "/", start: daemon.Containerd,

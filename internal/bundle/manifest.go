@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/lazyregexp"
+	"github.com/podstead/podstead/internal/order"
 )
 
 const (
@@ -212,7 +213,7 @@ func (m *Manifest) Objects() []Object {
 	for i := range list {
 		slices.Sort(list[i].Keys)
 	}
-	slices.SortFunc(list, func(a, b Object) int { return strings.Compare(a.Kind+"/"+a.Name, b.Kind+"/"+b.Name) })
+	order.Sort(list, func(a, b Object) int { return strings.Compare(a.Kind+"/"+a.Name, b.Kind+"/"+b.Name) })
 	return list
 }
 

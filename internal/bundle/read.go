@@ -28,12 +28,6 @@ type Bundle struct {
 // Value returns a value of a config map or a secret.
 func (b *Bundle) Value(o Object, key string) []byte { return b.Text[o.Kind+"s/"+o.Name+"/"+key] }
 
-// Inspect reads the manifest only. It verifies nothing else.
-func Inspect(r io.Reader) (Manifest, error) {
-	m, err := readManifest(tar.NewReader(r))
-	return m, readable(err)
-}
-
 // Read reads and verifies a bundle: every file of the manifest is there with its digest, nothing else is, and the archives have the images
 // that the manifest lists, for its platform.
 func Read(ctx context.Context, r io.Reader) (*Bundle, error) {

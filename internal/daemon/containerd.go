@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 
 	"github.com/podstead/podstead/internal/config"
-	"github.com/podstead/podstead/internal/daemon/units"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/image/credentials"
@@ -41,10 +40,6 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	if err := ociruntime.Check(c.Engine.Runtime); err != nil { // before anything else is started
 		return nil, fmt.Errorf("start engine: %w", err)
 	}
-	program, err := ShimPath()
-	if err != nil {
-		return nil, fmt.Errorf("start engine: find program for shims of earlier versions: %w", err)
-	}
 	monitorProgram, err := MonitorPath()
 	if err != nil {
 		return nil, fmt.Errorf("start engine: %w", err)
@@ -55,7 +50,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	}
 	rt, err := runtime.Start(ctx, runtime.Options{
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
-		ShimPath: program, MonitorPath: monitorProgram,
+		ShimPath: ShimPath(), MonitorPath: monitorProgram,
 		RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
 		Rootless: c.Rootless(), Delegated: runtime.Delegated(c.Cgroup()),
 		PidsLimit: c.Pods.PidsLimit, CDIDirs: c.Policy.CDISpecDirs, Reserved: c.Policy.Admission().SystemReserved,
@@ -82,14 +77,9 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 // libexec is the directory in which packages install the shim and the monitor.
 const libexec = "/usr/libexec/podstead"
 
-// ShimPath returns the path of the program that cleans up after shims: containerd-shim-podstead-v1 in the directory of this program or in
-// /usr/libexec/podstead, otherwise this program, which does the same.
-func ShimPath() (string, error) {
-	if path := installed(shim.Name); path != "" {
-		return path, nil
-	}
-	return os.Executable()
-}
+// ShimPath returns the path of the program that cleans up after shims of earlier versions, in the directory of this program or in
+// /usr/libexec/podstead; empty: it is not installed.
+func ShimPath() string { return installed(shim.Name) }
 
 // MonitorPath returns the path of the monitor in the directory of this program or in /usr/libexec/podstead. If it is not installed, the
 // error is [ErrMonitorMissing].
@@ -116,16 +106,4 @@ func installed(name string) string {
 		}
 	}
 	return ""
-}
-
-// OtherProgram runs the program that the arguments of this process ask for, if it is not podstead: the cleanup after a shim, or the
-// generator of systemd. It returns its exit code, and whether there was one.
-func OtherProgram(ctx context.Context, args []string) (exitCode int, ran bool) {
-	switch {
-	case shim.Invoked(args):
-		return shim.Main(ctx), true
-	case units.InvokedAsGenerator(args):
-		return units.MainGenerator(args, os.Stderr), true
-	}
-	return 0, false
 }

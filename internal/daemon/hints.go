@@ -8,13 +8,20 @@ import (
 
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/ociruntime"
+	"github.com/podstead/podstead/runtime/shim"
 )
 
 // InUse reports whether an error is that of a process that does not start because another uses the engine.
 func InUse(err error) bool {
 	_, ok := errors.AsType[*engine.ErrInUse](err)
 	return ok
+}
+
+func installHint(program string) string {
+	return "install " + program + ", of the same version, in the directory of podstead or in " + libexec +
+		"; containers that run are not affected"
 }
 
 // Hint returns what a person can do about an error of [Run]; empty: nothing is known.
@@ -25,8 +32,9 @@ func Hint(err error, c *config.Config) string {
 		return fmt.Sprintf("the system and each user can have only one daemon: use it, or stop process %d with podstead daemon stop",
 			held.Pid)
 	case errors.Is(err, ErrMonitorMissing):
-		return "install podstead-monitor, of the same version, in the directory of podstead or in " + libexec +
-			"; containers that run are not affected"
+		return installHint(monitor.Name)
+	case errors.Is(err, shim.ErrMissing):
+		return installHint(shim.Name)
 	case errors.Is(err, errNotRoot):
 		return "run podstead as root, for example with sudo, or as this user (--user)"
 	case errors.Is(err, ociruntime.ErrNotFound):

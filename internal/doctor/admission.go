@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/internal/server"
 	"github.com/podstead/podstead/spec"
 )
@@ -248,7 +249,7 @@ func podsWith(ctx context.Context, daemon *client.Client, condition api.Conditio
 
 // rejectedResult lists the newest rejection of each pod.
 func rejectedResult(newest map[string]api.Event) result {
-	list := slices.SortedFunc(maps.Values(newest), func(a, b api.Event) int { return b.Time.Compare(a.Time) })
+	list := order.Sorted(maps.Values(newest), func(a, b api.Event) int { return b.Time.Compare(a.Time) })
 	var details, hints []string
 	for _, e := range list[:min(len(list), maxRejected)] {
 		details = append(details, e.Pod+": "+e.Fields["error"])

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 const (
@@ -51,7 +53,7 @@ func NewRedactor(values []string) *Redactor {
 }
 
 func longestFirst(list []string) []string {
-	slices.SortFunc(list, func(a, b string) int {
+	order.Sort(list, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(b) - len(a)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/emit"
@@ -114,7 +115,7 @@ func (s *Server) list() []api.Pod {
 			list = append(list, pod)
 		}
 	}
-	slices.SortFunc(list, func(a, b api.Pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
+	order.Sort(list, func(a, b api.Pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
 	return list
 }
 
@@ -197,6 +198,6 @@ func (s *Server) withRefused(ctx context.Context, list []api.Explanation) []api.
 			list = append(list, s.explainSchedule(ctx, &status))
 		}
 	}
-	slices.SortFunc(list, func(a, b api.Explanation) int { return cmp.Compare(a.Pod, b.Pod) })
+	order.Sort(list, func(a, b api.Explanation) int { return cmp.Compare(a.Pod, b.Pod) })
 	return list
 }

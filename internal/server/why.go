@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -129,7 +130,7 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 func (s *Server) withHostEvents(events []event.Event) []event.Event {
 	all, _ := s.o.Supervisor.Events().Since(0)
 	events = append(slices.Clip(events), slices.DeleteFunc(all, func(e event.Event) bool { return e.Pod != "" })...)
-	slices.SortStableFunc(events, func(a, b event.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	order.Sort(events, func(a, b event.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 	return events
 }
 

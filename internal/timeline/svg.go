@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/internal/plain"
 )
 
@@ -148,7 +149,7 @@ func (d *drawing) join() {
 			t.ticks = append(t.ticks, thing{Span{k.At, k.At}, string(k.Kind), "", k.Text})
 		}
 		for _, list := range [][]thing{t.gaps, t.bars, t.stops, t.ticks} {
-			slices.SortStableFunc(list, func(a, b thing) int { return a.From.Compare(b.From) })
+			order.Sort(list, func(a, b thing) int { return a.From.Compare(b.From) })
 		}
 	}
 	d.lanes = make([]lane, len(lists))
@@ -168,7 +169,7 @@ func (d *drawing) join() {
 	for _, m := range d.Marks {
 		marks = append(marks, thing{Span{m.At, m.At}, string(m.Kind), m.Label, m.Text})
 	}
-	slices.SortStableFunc(marks, func(a, b thing) int { return a.From.Compare(b.From) })
+	order.Sort(marks, func(a, b thing) int { return a.From.Compare(b.From) })
 	d.marks = d.shapes(marks, markCell)
 }
 

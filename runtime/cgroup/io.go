@@ -5,9 +5,10 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 // DeviceIO is the traffic of a block device since the cgroup was created.
@@ -37,7 +38,7 @@ func (d devices) add(number string) *DeviceIO {
 
 func (d devices) list() []DeviceIO {
 	var list []DeviceIO
-	for _, device := range slices.SortedFunc(maps.Values(d), func(a, b *DeviceIO) int {
+	for _, device := range order.Sorted(maps.Values(d), func(a, b *DeviceIO) int {
 		return cmp.Or(cmp.Compare(a.Major, b.Major), cmp.Compare(a.Minor, b.Minor))
 	}) {
 		list = append(list, *device)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
@@ -162,7 +163,7 @@ func (s *secretSnapshot) Redact(err error) error {
 		return err
 	}
 	text := err.Error()
-	longest := slices.SortedFunc(slices.Values(s.secrets), func(a, b string) int { return len(b) - len(a) })
+	longest := order.Sorted(slices.Values(s.secrets), func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range longest {
 		if secret == "" {
 			continue

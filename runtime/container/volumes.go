@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/volume"
@@ -66,7 +66,7 @@ func (s *Service) Volumes(
 		}
 		runs, mounts = append(runs, request.Run), append(mounts, list...)
 	}
-	slices.SortStableFunc(mounts, func(a, b specs.Mount) int {
+	order.Sort(mounts, func(a, b specs.Mount) int {
 		return cmp.Compare(strings.Count(a.Destination, "/"), strings.Count(b.Destination, "/"))
 	})
 	if err := ctx.Err(); err != nil {

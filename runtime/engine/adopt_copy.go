@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"slices"
 	"sync"
 
 	"github.com/containerd/containerd/v2/core/containers"
@@ -14,6 +13,8 @@ import (
 	"github.com/containerd/containerd/v2/core/metadata/boltutil"
 	"github.com/containerd/containerd/v2/core/sandbox"
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 // recordStores are the records of containers and sandboxes.
@@ -123,7 +124,7 @@ func (r recordStores) write(ctx context.Context, db *bolt.DB, to recordStores) e
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(list, func(a, b containers.Container) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	order.Sort(list, func(a, b containers.Container) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	return db.Update(func(tx *bolt.Tx) error {
 		ctx := boltutil.WithTransaction(ctx, tx)
 		for _, s := range sandboxes {

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/process"
-	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/runc"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/shim"
@@ -20,6 +18,9 @@ const (
 	taskPlugin        = "io.containerd.runtime.v2.task"
 	sandboxController = "shim"
 	sandboxPlugin     = "io.containerd.sandbox.controller.v1." + sandboxController
+
+	// initPidFile is in the bundle of a container that the OCI runtime has created.
+	initPidFile = "init.pid"
 )
 
 // bundleDirs are the directories that contain the bundles of containers and sandboxes.
@@ -100,13 +101,13 @@ func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 			if plugin != taskPlugin {
 				continue
 			}
-			if x, err := runc.ReadExitStatus(bundle); err == nil {
+			if x, err := shim.ReadExit(bundle); err == nil {
 				exits[id] = &Exit{Status: uint32(x.Status), At: x.Timestamp}
 				exits[id].MemoryPeak = shim.MemoryPeak(bundle)
 				if exits[id].OOMKilled, err = shim.OOMKilled(bundle); err != nil {
 					return nil, fmt.Errorf("scan bundles: %w", err)
 				}
-			} else if _, err := os.Stat(filepath.Join(bundle, process.InitPidFile)); err == nil {
+			} else if _, err := os.Stat(filepath.Join(bundle, initPidFile)); err == nil {
 				exits[id] = nil
 			}
 		}
@@ -114,17 +115,20 @@ func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 	return exits, nil
 }
 
-// repairShimPath records the binary that cleans up after a shim, if the bundle has no record or the recorded binary does not
-// exist.
+// repairShimPath records the program that cleans up after a shim, if the bundle has no record, the recorded program does not exist, or it
+// is podstead, which cleaned up in versions before 2026-11-30.
 func repairShimPath(bundle, shimPath string) error {
 	file := filepath.Join(bundle, "shim-binary-path")
 	have, err := os.ReadFile(file)
 	if err == nil {
-		if _, err := os.Stat(string(have)); err == nil {
+		if _, err := os.Stat(string(have)); err == nil && filepath.Base(string(have)) != "podstead" {
 			return nil
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read shim of %s: %w", bundle, err)
+	}
+	if shimPath == "" {
+		return shim.ErrMissing
 	}
 	if err := os.WriteFile(file, []byte(shimPath), 0o600); err != nil {
 		return fmt.Errorf("record shim of %s: %w", bundle, err)

@@ -125,7 +125,4 @@ func (j Journal) Add(reports []DamageReport) error {
 	return errors.Join(append(errs, DamageFormat.Write(j.file(), reportList{list}, statefile.Unknown{}))...)
 }
 
-// Clear deletes the reports and the files that were set aside.
-func (j Journal) Clear() error { return os.RemoveAll(j.Dir) }
-
 func (j Journal) file() string { return filepath.Join(j.Dir, "reports.json") }

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/process"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
@@ -68,7 +67,7 @@ func (e *Engine) endContainer(ctx context.Context, id string) error {
 // hasInit reports whether the OCI runtime has created a container.
 func (e *Engine) hasInit(id string) bool {
 	dirs := append(bundleDirs(e.opt.State), monitor.ContainersDir(MonitorDir(e.opt.State)))
-	return slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, id, process.InitPidFile)) })
+	return slices.ContainsFunc(dirs, func(dir string) bool { return exists(filepath.Join(dir, id, initPidFile)) })
 }
 
 // bundleIDs returns the IDs of containers and sandboxes that have a bundle.

@@ -27,12 +27,10 @@ import (
 
 	"github.com/containerd/containerd/api/types/runc/options"
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/cmd/containerd/server"
-	srvconfig "github.com/containerd/containerd/v2/cmd/containerd/server/config"
 	"github.com/containerd/containerd/v2/core/mount"
 	shimmanager "github.com/containerd/containerd/v2/core/runtime/v2"
 	"github.com/containerd/containerd/v2/core/sandbox"
-	"github.com/containerd/containerd/v2/version"
+	"github.com/containerd/containerd/v2/pkg/timeout"
 
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/runtime/shim"
@@ -48,7 +46,7 @@ const maxSocketDir = 41
 // stopTimeout bounds the wait for a garbage collection, which unlinks files, when the engine stops.
 const stopTimeout = 2 * time.Second
 
-// Options configure an engine. Root, State, ShimPath and MonitorPath are required.
+// Options configure an engine. Root, State and MonitorPath are required.
 type Options struct {
 	// Root is the absolute path of the directory for persistent data: images, snapshots, metadata.
 	Root string
@@ -59,7 +57,7 @@ type Options struct {
 	// Empty means that there are none.
 	Roots string
 	// ShimPath is the absolute path of the program that cleans up after shims of earlier versions. It replaces their own program, if that
-	// no longer exists.
+	// no longer exists. Empty means that it is not installed.
 	ShimPath string
 	// MonitorPath is the absolute path of the monitor's program.
 	MonitorPath string
@@ -86,7 +84,7 @@ type Engine struct {
 
 	userNamespaces string // the OCI runtime of containers with a user namespace; "": that of all
 
-	server     *server.Server
+	plugIns    plugInSet
 	client     *client.Client
 	controller sandbox.Controller
 	shims      *shimmanager.ShimManager
@@ -159,13 +157,12 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := e.setAsideUnresponsive(ctx); err != nil {
 		return err
 	}
-	found, err := load(func() error {
-		return noPanic(func() error {
-			e.server, err = server.New(ctx, e.config())
-			return err
-		})
-	})
-	if err != nil {
+	setTimeouts()
+	var found access
+	if err := noPanic(func() error {
+		e.plugIns, found, err = e.load(ctx)
+		return err
+	}); err != nil {
 		return err
 	}
 	e.client, e.controller, e.shims, e.records, e.collector = found.client, found.controller, found.shims, found.records, found.collector
@@ -182,10 +179,9 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := sweepSnapshots(ctx, found.cleaners); err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot remove leftovers of a previous engine", slog.Any("error", err))
 	}
-	if err := e.server.Start(ctx); err != nil {
+	if err := e.plugIns.start(ctx); err != nil {
 		return err
 	}
-	e.server.Wait()
 	// containerd lets the group write to the socket, but a writer can forge exit events.
 	if err := os.Chmod(e.ttrpcAddress(), 0o600); err != nil {
 		return err
@@ -211,27 +207,12 @@ func (e *Engine) sweepLeftovers(ctx context.Context) {
 	}
 }
 
-func (e *Engine) config() *srvconfig.Config {
-	// containerd kills the containers of a shim that does not answer in time. A host under load must not cause that, so the
-	// timeouts are far above containerd's default of 5 seconds. Shims that do not respond are not loaded, see setAsideUnresponsive.
-	const shimTimeout = "1m"
-	return &srvconfig.Config{
-		Version: version.ConfigVersion,
-		Root:    e.opt.Root,
-		State:   e.opt.State,
-		Plugins: map[string]any{
-			// No server listens on this address. Shims derive the names of their sockets from it.
-			"io.containerd.server.v1.grpc":  map[string]any{"address": e.grpcAddress()},
-			"io.containerd.server.v1.ttrpc": map[string]any{"address": e.ttrpcAddress()},
-			"io.containerd.shim.v1.manager": map[string]any{"socket_dir": e.socketDir()},
-		},
-		Timeouts: map[string]string{
-			"io.containerd.timeout.shim.load":     shimTimeout,
-			"io.containerd.timeout.shim.cleanup":  shimTimeout,
-			"io.containerd.timeout.shim.shutdown": shimTimeout,
-			"io.containerd.timeout.task.state":    shimTimeout,
-		},
-		RequiredPlugins: []string{string(accessType) + "." + accessID, "io.containerd.server.v1.ttrpc"},
+// setTimeouts sets containerd's timeouts for shims. containerd kills the containers of a shim that does not answer in time. A host under
+// load must not cause that, so they are far above the default of 5 seconds. Shims that do not respond are not loaded, see
+// setAsideUnresponsive.
+func setTimeouts() {
+	for _, name := range []string{"shim.load", "shim.cleanup", "shim.shutdown", "task.state"} {
+		timeout.Set("io.containerd.timeout."+name, time.Minute)
 	}
 }
 
@@ -308,8 +289,8 @@ func (e *Engine) stop() error {
 		errs = append(errs, e.client.Close())
 	}
 	errs = append(errs, e.CloseMonitor())
-	if e.server != nil {
-		e.server.Stop()
+	if e.plugIns.Set != nil {
+		errs = append(errs, e.plugIns.close())
 	}
 	if e.records != nil {
 		errs = append(errs, e.records.Close())
@@ -346,6 +327,9 @@ func (o *Options) check() error {
 // checkPrograms returns an error if a program is not an executable file.
 func (o *Options) checkPrograms() error {
 	for _, p := range []struct{ name, path string }{{"shim", o.ShimPath}, {"monitor", o.MonitorPath}} {
+		if p.path == "" && p.name == "shim" {
+			continue
+		}
 		if !filepath.IsAbs(p.path) {
 			return fmt.Errorf("start engine: %s %q must be an absolute path", p.name, p.path)
 		}

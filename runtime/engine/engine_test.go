@@ -16,6 +16,8 @@ import (
 
 	"github.com/containerd/log"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/runtime/shim"
 )
 
 func TestOptionsCheck(t *testing.T) {
@@ -141,7 +143,12 @@ func TestScanBundles(t *testing.T) {
 	write(tasks+"/oom/oom-killed", "")
 	write("io.containerd.runtime.v2.task/other/ended/exit.json", `{"Timestamp":"2026-01-02T03:04:05Z","Pid":7,"Status":9}`)
 	write(sandboxes+"/pod/shim-binary-path", program)
+	write("podstead", "") // cleaned up after shims in earlier versions
+	write(tasks+"/oom/shim-binary-path", filepath.Join(state, "podstead"))
 
+	if _, err := scanBundles(state, ""); !errors.Is(err, shim.ErrMissing) {
+		t.Errorf("without the program for shims: %v", err)
+	}
 	got, err := scanBundles(state, "/new/shim")
 	if err != nil {
 		t.Fatal(err)
@@ -156,6 +163,7 @@ func TestScanBundles(t *testing.T) {
 	for path, want := range map[string]string{
 		tasks + "/runs/shim-binary-path":     "/new/shim",
 		tasks + "/ended/shim-binary-path":    "/new/shim",
+		tasks + "/oom/shim-binary-path":      "/new/shim",
 		sandboxes + "/pod/shim-binary-path":  program,
 		tasks + "/.deleted/shim-binary-path": "",
 	} {

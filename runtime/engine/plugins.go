@@ -1,7 +1,12 @@
 package engine
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/containerd/containerd/v2/client"
@@ -9,14 +14,9 @@ import (
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/containerd/v2/plugins"
+	"github.com/containerd/log"
 	"github.com/containerd/plugin"
 	"github.com/containerd/plugin/registry"
-)
-
-// accessType and accessID name the plug-in that gives the engine access to the others. It is loaded last.
-const (
-	accessType plugin.Type = "io.podstead.engine.v1"
-	accessID   string      = "access"
 )
 
 // access is what the engine uses of containerd's plug-ins.
@@ -30,42 +30,92 @@ type access struct {
 	tasks      *monitoredTasks
 }
 
-// loading serializes starts of containerd: its plug-in registry is global to the process, and so is the result of the access
-// plug-in.
+// plugInSet has containerd's plug-ins, initialized in the order of what they require. containerd's own server does that too, but brings
+// its configuration file, its cgroup with the library for eBPF, and clients of proxies, which make the program 1 MB larger.
+type plugInSet struct {
+	*plugin.Set
+	servers []server
+}
+
+// server is a plug-in that listens.
+type server interface {
+	Start(ctx context.Context) error
+}
+
+// loading serializes starts of containerd: its registry and the configurations in it are global to the process.
 var loading struct {
 	sync.Mutex
 	registered bool
-	got        access
 }
 
-// load runs start, which loads the plug-ins, and returns what the access plug-in collected.
-func load(start func() error) (access, error) {
+// load initializes the plug-ins and returns what the engine uses of them. A plug-in that fails is only logged: the native snapshotter works
+// where overlayfs does not. The plug-ins are returned with an error too.
+func (e *Engine) load(ctx context.Context) (plugInSet, access, error) {
 	loading.Lock()
 	defer loading.Unlock()
 	if !loading.registered {
 		registerCollector()
 		registerMounts()
-		registry.Register(&plugin.Registration{
-			Type: accessType,
-			ID:   accessID,
-			Requires: []plugin.Type{
-				plugins.EventPlugin, plugins.LeasePlugin, plugins.SandboxStorePlugin, plugins.SandboxControllerPlugin,
-				plugins.SnapshotPlugin, plugins.TransferPlugin, plugins.MountManagerPlugin, plugins.ServicePlugin, plugins.RuntimePluginV2,
-				plugins.ShimPlugin, plugins.GCPlugin,
-			},
-			InitFn: func(ic *plugin.InitContext) (any, error) {
-				a, err := newAccess(ic)
-				loading.got = a
-				return a, err
-			},
-		})
 		loading.registered = true
 	}
-	loading.got = access{}
-	if err := start(); err != nil {
-		return access{}, err
+	set := plugInSet{Set: plugin.NewPluginSet()}
+	for _, r := range registry.Graph(func(*plugin.Registration) bool { return false }) {
+		p := r.Init(e.plugInContext(ctx, set.Set, r))
+		if err := set.Add(p); err != nil {
+			return set, access{}, err
+		}
+		instance, err := p.Instance()
+		if err != nil && !plugin.IsSkipPlugin(err) {
+			log.G(ctx).WithError(err).Warnf("failed to load plug-in %s", r.URI())
+		}
+		if s, ok := instance.(server); ok && r.Type == plugins.ServerPlugin {
+			set.servers = append(set.servers, s)
+		}
 	}
-	return loading.got, nil
+	found, err := newAccess(plugin.NewContext(ctx, set.Set, nil))
+	return set, found, err
+}
+
+// plugInContext has the directories and the configuration of a plug-in.
+func (e *Engine) plugInContext(ctx context.Context, set *plugin.Set, r plugin.Registration) *plugin.InitContext {
+	ic := plugin.NewContext(ctx, set, map[string]string{
+		plugins.PropertyRootDir:      filepath.Join(e.opt.Root, r.URI()),
+		plugins.PropertyStateDir:     filepath.Join(e.opt.State, r.URI()),
+		plugins.PropertyGRPCAddress:  e.grpcAddress(), // nothing listens; shims derive the names of their sockets from it
+		plugins.PropertyTTRPCAddress: e.ttrpcAddress(),
+	})
+	switch c := r.Config.(type) {
+	case interface{ SetAddress(path string) }: // the ttrpc server
+		c.SetAddress(e.ttrpcAddress())
+	case *shimmanager.ShimConfig:
+		c.SocketDir = e.socketDir()
+	}
+	ic.Config = r.Config
+	return ic
+}
+
+// start starts the servers.
+func (s plugInSet) start(ctx context.Context) error {
+	for _, server := range s.servers {
+		if err := server.Start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close closes the plug-ins, the last one first.
+func (s plugInSet) close() error {
+	var errs []error
+	for _, p := range slices.Backward(s.GetAll()) {
+		instance, _ := p.Instance() // nil if it failed
+		if c, ok := instance.(io.Closer); ok {
+			if err := c.Close(); err != nil {
+				errs = append(errs, fmt.Errorf("close %s: %w", p.Registration.URI(), err))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func newAccess(ic *plugin.InitContext) (access, error) {

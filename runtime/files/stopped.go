@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/filecopy"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
@@ -136,7 +137,7 @@ func pointsOf(c *spec.Container, mounts, volumes []specs.Mount) []point {
 	for i := range mounts {
 		add(mounts[i].Destination, nil)
 	}
-	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")) })
+	order.Sort(points, func(a, b point) int { return cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")) })
 	return points
 }
 

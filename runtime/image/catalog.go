@@ -13,6 +13,8 @@ import (
 	"github.com/containerd/platforms"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 // Entry is a name of an image on this host, as people see it.
@@ -97,7 +99,7 @@ func (s *Store) Catalog(ctx context.Context) ([]Entry, error) {
 		}
 		list = append(list, d.Entry)
 	}
-	slices.SortFunc(list, func(a, b Entry) int {
+	order.Sort(list, func(a, b Entry) int {
 		return strings.Compare(sortKey(&a), sortKey(&b))
 	})
 	return list, nil
@@ -192,7 +194,7 @@ func (s *Store) manifestFor(
 		return d, err
 	}
 	children = slices.DeleteFunc(children, func(c ocispec.Descriptor) bool { return c.Platform != nil && !matcher.Match(*c.Platform) })
-	slices.SortStableFunc(children, byPlatform(matcher))
+	order.Sort(children, byPlatform(matcher))
 	for _, c := range children {
 		if found, err := s.manifestFor(ctx, c, matcher, depth+1); err == nil {
 			return found, nil

@@ -89,14 +89,9 @@ func daemon(dir, ref string) error {
 	return err
 }
 
-// startEngine requires the path of a shim, but never runs it: no pod of an earlier version exists here.
 func startEngine(ctx context.Context, dir string) (*engine.Engine, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	return engine.Start(ctx, engine.Options{
-		Root: filepath.Join(dir, "root"), State: filepath.Join(dir, "run"), ShimPath: self, MonitorPath: os.Getenv(monitorEnv),
+		Root: filepath.Join(dir, "root"), State: filepath.Join(dir, "run"), MonitorPath: os.Getenv(monitorEnv),
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 // subIDOwner is the user whose subordinate IDs are for pods, like "kubelet" for the kubelet.
@@ -78,7 +80,7 @@ func readSubIDs(path string) (map[string][]idSpan, error) {
 		}
 	}
 	for _, spans := range all {
-		slices.SortFunc(spans, func(a, b idSpan) int { return int(a.first) - int(b.first) })
+		order.Sort(spans, func(a, b idSpan) int { return int(a.first) - int(b.first) })
 	}
 	return all, nil
 }

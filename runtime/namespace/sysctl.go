@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -22,7 +23,7 @@ import (
 func setSysctls(o Options) error {
 	list := slices.Clone(o.Sysctls)
 	if o.IDs.First != 0 {
-		slices.SortStableFunc(list, func(a, b spec.Sysctl) int { return cmp.Compare(ipcLast(a), ipcLast(b)) })
+		order.Sort(list, func(a, b spec.Sysctl) int { return cmp.Compare(ipcLast(a), ipcLast(b)) })
 	}
 	root := false
 	for _, s := range list {

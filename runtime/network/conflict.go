@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/runtime/forwarder"
 )
 
@@ -102,7 +103,7 @@ func (n *Network) boundByOthers(ctx context.Context) (findings []Finding, err er
 		}
 	}
 	n.mu.Unlock()
-	slices.SortFunc(ports, func(a, b hostPort) int {
+	order.Sort(ports, func(a, b hostPort) int {
 		return cmp.Or(strings.Compare(a.pod, b.pod), cmp.Compare(a.port.HostPort, b.port.HostPort))
 	})
 	for _, p := range ports {

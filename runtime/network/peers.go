@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -82,7 +83,7 @@ func (n *Network) peers(host []string) []Peer {
 		}
 		peers = append(peers, p)
 	}
-	slices.SortFunc(peers, func(a, b Peer) int {
+	order.Sort(peers, func(a, b Peer) int {
 		return cmp.Or(strings.Compare(a.PodName, b.PodName), strings.Compare(a.UID, b.UID))
 	})
 	n.listed = &peerList{host, peers}

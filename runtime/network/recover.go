@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 // recoverLeases derives leases from the links of pods and the port maps, when the lease file is lost. The next Setup of
@@ -60,7 +61,7 @@ func (n *Network) bridgeSubnets() ([]netip.Prefix, error) {
 			subnets = append(subnets, p)
 		}
 	}
-	slices.SortFunc(subnets, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) }) // IPv4 first
+	order.Sort(subnets, func(a, b netip.Prefix) int { return a.Addr().Compare(b.Addr()) }) // IPv4 first
 	if checkSubnets(subnets) != nil {
 		return nil, nil
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 // mounts lists the mounts of a container. Volumes and the pod's files outside of /dev, /proc and /sys come first, then the default mounts,
@@ -41,7 +43,7 @@ func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 		return over[m.Destination] || over["/dev"] && strings.HasPrefix(m.Destination, "/dev/")
 	})
 	depth := func(m specs.Mount) int { return strings.Count(m.Destination, "/") }
-	slices.SortStableFunc(volumes, func(a, b specs.Mount) int { return cmp.Compare(depth(a), depth(b)) })
+	order.Sort(volumes, func(a, b specs.Mount) int { return cmp.Compare(depth(a), depth(b)) })
 	var first, last []specs.Mount
 	for _, v := range volumes {
 		if inKernelFileSystem(v.Destination) {

@@ -3,13 +3,13 @@ package oci
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -53,7 +53,7 @@ func (h Host) rlimits(c *spec.Container) []specs.POSIXRlimit {
 		}
 		limits = append(limits, limit)
 	}
-	slices.SortFunc(limits, func(a, b specs.POSIXRlimit) int { return cmp.Compare(a.Type, b.Type) })
+	order.Sort(limits, func(a, b specs.POSIXRlimit) int { return cmp.Compare(a.Type, b.Type) })
 	return limits
 }
 

@@ -2,9 +2,14 @@ package shim
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/runc"
+	gorunc "github.com/containerd/go-runc"
 )
 
 func TestInvoked(t *testing.T) {
@@ -28,20 +33,25 @@ func TestInvoked(t *testing.T) {
 	}
 }
 
-func TestCheck(t *testing.T) {
-	for _, test := range []struct {
-		args []string
-		bad  bool
-	}{
-		{args: []string{"-namespace", "n", "-id", "i", "-bundle", "/b", "delete"}},
-		{args: []string{"-info"}},
-		{args: []string{"-v"}},
-		{args: []string{"-namespace", "n", "-id", "i", "-address", "/a"}, bad: true},
-		{args: []string{"-namespace", "n", "-id", "i", "-address", "/a", "start"}, bad: true},
-		{bad: true},
-	} {
-		if err := check(append([]string{Name}, test.args...)); (err != nil) != test.bad {
-			t.Errorf("%q: %v", test.args, err)
+// TestReadExit reads a file that containerd has written.
+func TestReadExit(t *testing.T) {
+	bundle := t.TempDir()
+	if _, err := ReadExit(bundle); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("without a file: %v", err)
+	}
+	want := Exit{Status: 137, Timestamp: time.Date(2026, 11, 28, 12, 0, 0, 5, time.UTC), Pid: 7}
+	if err := runc.WriteExitStatus(bundle, gorunc.Exit(want)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadExit(bundle); err != nil || got != want {
+		t.Errorf("got %+v, %v, want %+v", got, err, want)
+	}
+	for _, text := range []string{"", "{", "{}", `{"Pid":7,"Status":1}`, `{"Pid":7,"Status":-1,"Timestamp":"2026-11-28T12:00:00Z"}`} {
+		if err := os.WriteFile(filepath.Join(bundle, exitFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ReadExit(bundle); err == nil {
+			t.Errorf("%q: got %+v", text, got)
 		}
 	}
 }

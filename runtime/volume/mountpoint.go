@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 // ensureTmpfs mounts a tmpfs at dir unless it is mounted. It is not swapped out if the kernel supports that (6.4).
@@ -89,7 +90,7 @@ func unmountAll(list []*mountinfo.Info) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	slices.SortStableFunc(list, func(a, b *mountinfo.Info) int {
+	order.Sort(list, func(a, b *mountinfo.Info) int {
 		return cmp.Compare(strings.Count(b.Mountpoint, "/"), strings.Count(a.Mountpoint, "/"))
 	})
 	for _, m := range list {

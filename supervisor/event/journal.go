@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/order"
 )
 
 // Journal stores the newest events of pods across restarts of the daemon and the host: those whose [Entry] has Kept set, and the events
@@ -134,6 +135,6 @@ func (r *Recorder) write(batch []Event, removed bool) bool {
 // Merge merges two lists of events, ordered by Seq and without duplicates.
 func Merge(a, b []Event) []Event {
 	all := slices.Concat(a, b)
-	slices.SortStableFunc(all, bySeq)
+	order.Sort(all, bySeq)
 	return slices.CompactFunc(all, func(x, y Event) bool { return x.Seq == y.Seq })
 }

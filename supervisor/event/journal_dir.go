@@ -18,6 +18,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/lazyregexp"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/spec"
 )
@@ -94,7 +95,7 @@ func (j *DirJournal) Load() ([]Event, error) {
 		events, err := j.read(n.name)
 		all, errs = append(all, events...), append(errs, err)
 	}
-	slices.SortStableFunc(all, bySeq)
+	order.Sort(all, bySeq)
 	return all, errors.Join(errs...)
 }
 
@@ -254,7 +255,7 @@ func (j *DirJournal) Retain(pods []string) error {
 		present[fileOf(pod)] = true
 	}
 	names = slices.DeleteFunc(names, func(f journalFile) bool { return present[f.name] })
-	slices.SortFunc(names, func(a, b journalFile) int { return b.changed.Compare(a.changed) })
+	order.Sort(names, func(a, b journalFile) int { return b.changed.Compare(a.changed) })
 	kept, runs := 0, map[string]int{}
 	names = slices.DeleteFunc(names, func(f journalFile) bool {
 		if run := runName.FindStringSubmatch(f.name); run != nil {

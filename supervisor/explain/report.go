@@ -3,12 +3,12 @@ package explain
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/order"
 )
 
 // Report is an explanation as text for a person, after [Render]: the root cause, the containers that are worth
@@ -147,7 +147,7 @@ func reportTimeline(b *strings.Builder, e *api.Explanation, now time.Time) {
 	if len(lines) == 0 {
 		return
 	}
-	slices.SortStableFunc(lines, func(a, b line) int {
+	order.Sort(lines, func(a, b line) int {
 		if c := a.Time.Compare(b.Time); c != 0 {
 			return c
 		}

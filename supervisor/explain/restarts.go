@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/order"
 )
 
 // same reports whether two causes count as one. Exits with different codes are different causes, and so are requests by different clients.
@@ -97,7 +98,7 @@ func restartCauses(runs []run, restarts int) []api.RestartCause {
 		}
 	}
 	if len(list) > 2 {
-		slices.SortStableFunc(list[1:], func(a, b api.RestartCause) int { return severity(b.Cause) - severity(a.Cause) })
+		order.Sort(list[1:], func(a, b api.RestartCause) int { return severity(b.Cause) - severity(a.Cause) })
 	}
 	return list
 }

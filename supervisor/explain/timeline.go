@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -221,7 +222,7 @@ func (b *builder) podTimeline() []api.TimelineEntry {
 			}
 		}
 	}
-	slices.SortFunc(t, func(a, b row) int { return cmp.Compare(a.Seq, b.Seq) })
+	order.Sort(t, func(a, b row) int { return cmp.Compare(a.Seq, b.Seq) })
 	return t.entries()
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -239,7 +240,7 @@ func (h *History) Images() []lifecycle.Image {
 			list = slices.AppendSeq(list, maps.Values(d.Images))
 		}
 	}
-	slices.SortFunc(list, func(a, b lifecycle.Image) int { return cmp.Compare(a.ID, b.ID) })
+	order.Sort(list, func(a, b lifecycle.Image) int { return cmp.Compare(a.ID, b.ID) })
 	return slices.CompactFunc(list, func(a, b lifecycle.Image) bool { return a.ID == b.ID })
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -287,7 +288,7 @@ func inOrder(runs []Run, now time.Time) []Run {
 		}
 		return 1
 	}
-	return slices.SortedStableFunc(slices.Values(runs), func(a, b Run) int {
+	return order.Sorted(slices.Values(runs), func(a, b Run) int {
 		return cmp.Or(cmp.Compare(later(a), later(b)), a.Created.Compare(b.Created))
 	})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/disk"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/calendar"
 	"github.com/podstead/podstead/supervisor"
@@ -538,7 +539,7 @@ func (s *Schedules) List() (list []Status) {
 		slices.Reverse(status.Runs)
 		list = append(list, status)
 	}
-	slices.SortFunc(list, func(a, b Status) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
+	order.Sort(list, func(a, b Status) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
 	return list
 }
 
@@ -604,7 +605,7 @@ func runsOf(snapshots []supervisor.Snapshot) map[string][]Run {
 		runs[p.Owner.Schedule] = append(runs[p.Owner.Schedule], r)
 	}
 	for _, list := range runs {
-		slices.SortStableFunc(list, func(a, b Run) int { return a.Created.Compare(b.Created) })
+		order.Sort(list, func(a, b Run) int { return a.Created.Compare(b.Created) })
 	}
 	return runs
 }

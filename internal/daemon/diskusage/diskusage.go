@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/daemon/images"
 	"github.com/podstead/podstead/internal/disk"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
@@ -160,7 +161,7 @@ func (s *System) DiskUsage(ctx context.Context) (api.DiskUsage, error) {
 		u.Containers = append(u.Containers,
 			api.ContainerUsage{Pod: c.Pod, Container: c.Container, ID: c.ID, Size: c.Size, Active: !v.leftover[c.UID]})
 	}
-	slices.SortFunc(u.Containers, func(a, b api.ContainerUsage) int {
+	order.Sort(u.Containers, func(a, b api.ContainerUsage) int {
 		return cmp.Or(cmp.Compare(a.Pod, b.Pod), cmp.Compare(a.Container, b.Container), cmp.Compare(a.ID, b.ID))
 	})
 	u.Volumes = append(u.Volumes, v.volumes...)

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 // Source is where the name, the labels and the meaning of a metric come from.
@@ -58,7 +60,7 @@ func Catalogue() []Metric {
 	for _, m := range known {
 		list = append(list, *m)
 	}
-	slices.SortFunc(list, func(a, b Metric) int {
+	order.Sort(list, func(a, b Metric) int {
 		if a.Source != b.Source {
 			return slices.Index(sources, a.Source) - slices.Index(sources, b.Source)
 		}

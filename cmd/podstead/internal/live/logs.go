@@ -11,6 +11,7 @@ import (
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/internal/plain"
 )
 
@@ -91,7 +92,7 @@ func (s *Source) Logs(ctx context.Context, names []string, tail int, show func([
 
 // flush shows lines in the order of their times.
 func flush(lines []Line, show func([]Line) error) error {
-	slices.SortStableFunc(lines, func(a, b Line) int { return a.Time.Compare(b.Time) })
+	order.Sort(lines, func(a, b Line) int { return a.Time.Compare(b.Time) })
 	return show(lines)
 }
 

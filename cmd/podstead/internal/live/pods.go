@@ -9,6 +9,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -289,7 +290,7 @@ func rows(pods map[[2]string]*api.Pod, stats []api.PodStats, explained []api.Exp
 		}
 		out = append(out, one)
 	}
-	slices.SortFunc(out, func(a, b Row) int {
+	order.Sort(out, func(a, b Row) int {
 		return cmp.Or(cmp.Compare(a.Need, b.Need), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
 	return out

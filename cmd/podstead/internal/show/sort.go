@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podstead/podstead/internal/order"
 )
 
 // Sort sorts a list by the first value of an expression in each element. As in kubectl, strings that are quantities have the order of their
@@ -38,7 +39,7 @@ func Sort[T any](list []T, by Path) error {
 		return fmt.Errorf("no pod has the field %s", by)
 	}
 	var failed error
-	slices.SortStableFunc(items, func(a, b keyed) int {
+	order.Sort(items, func(a, b keyed) int {
 		order, err := compare(a.key, b.key)
 		if err != nil {
 			failed = fmt.Errorf("sort by %s: %w", by, err)

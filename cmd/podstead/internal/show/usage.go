@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -55,9 +56,9 @@ func Usage(screen view.Screen, pods []api.PodStats, o UsageOptions) error {
 	}
 	switch o.Order {
 	case ByCPU:
-		slices.SortStableFunc(rows, func(a, b usageRow) int { return cmp.Compare(b.cpu, a.cpu) })
+		order.Sort(rows, func(a, b usageRow) int { return cmp.Compare(b.cpu, a.cpu) })
 	case ByMemory:
-		slices.SortStableFunc(rows, func(a, b usageRow) int { return cmp.Compare(b.memory, a.memory) })
+		order.Sort(rows, func(a, b usageRow) int { return cmp.Compare(b.memory, a.memory) })
 	case ByName:
 	}
 	var table [][]string

@@ -6,11 +6,11 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/internal/view"
 )
 
@@ -96,7 +96,7 @@ func inProgress(pods []api.Pod) ([]pull, []waiting) {
 			}
 		}
 	}
-	slices.SortFunc(pulls, func(a, b pull) int { return strings.Compare(a.Pod+"/"+a.Container, b.Pod+"/"+b.Container) })
+	order.Sort(pulls, func(a, b pull) int { return strings.Compare(a.Pod+"/"+a.Container, b.Pod+"/"+b.Container) })
 	return pulls, updates
 }
 

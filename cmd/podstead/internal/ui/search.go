@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 	"github.com/podstead/podstead/cmd/podstead/internal/live"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/internal/plain"
 )
 
@@ -84,6 +84,6 @@ func (s *Server) searchPod(ctx context.Context, name, text string, zone *time.Lo
 
 // trim sorts the lines, and keeps the newest.
 func (f *found) trim() {
-	slices.SortStableFunc(f.Lines, func(a, b live.Line) int { return a.Time.Compare(b.Time) })
+	order.Sort(f.Lines, func(a, b live.Line) int { return a.Time.Compare(b.Time) })
 	f.Lines = append([]live.Line{}, f.Lines[max(len(f.Lines)-maxFound, 0):]...)
 }
