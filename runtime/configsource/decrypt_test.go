@@ -184,7 +184,10 @@ func TestDecryptionsWaitInTurn(t *testing.T) {
 }
 
 func TestDecryptFails(t *testing.T) {
-	const foreignHost = "it was not encrypted for this host, or is damaged (systemd-creds: "
+	const (
+		foreignHost = "it was not encrypted for this host, or is damaged (systemd-creds: "
+		tss         = `echo "ERROR:esys:src/tss2-esys/api/Esys_Load.c:112:Esys_Load() Esys Finish ErrorCode (0x000001df)" >&2;`
+	)
 	for _, test := range []struct{ name, script, want string }{
 		{
 			"other key", `echo "Credential secret file is not located on encrypted media" >&2
@@ -195,7 +198,28 @@ func TestDecryptFails(t *testing.T) {
 			"no key", `echo "Failed to determine local credential key: No such file or directory" >&2; exit 1`,
 			foreignHost + "Failed to determine local credential key: No such file or directory)",
 		},
-		{"no TPM", `echo "TPM2 support not available" >&2; exit 1`, foreignHost + "TPM2 support"},
+		{"no support of TPMs", `echo "TPM2 support not available" >&2; exit 1`, foreignHost + "TPM2 support"},
+		{
+			"no libraries", `echo "TPM2 support is not installed." >&2; exit 1`,
+			"it was encrypted with a TPM, and the libraries for the TPM are not installed on this host (systemd-creds: TPM2 support is not ",
+		},
+		{
+			"no TPM", `echo "Failed to initialize TCTI context: tcti:IO failure" >&2; exit 1`,
+			foreignHost + "Failed to initialize TCTI context: tcti:IO failure)",
+		},
+		{
+			"other TPM", tss + `echo "Failed to load HMAC key in TPM: tpm:parameter(1):integrity check failed" >&2; exit 1`,
+			foreignHost + "Failed to load HMAC key in TPM: tpm:parameter(1):integrity check failed)",
+		},
+		{
+			"other PCR",
+			`echo "Current policy digest does not match stored policy digest, cancelling TPM2 authentication attempt." >&2; exit 1`,
+			"the firmware or Secure Boot of this host has changed since it was encrypted (systemd-creds: Current policy digest does not ",
+		},
+		{
+			"other PCR, when unsealed", tss + `echo "Failed to unseal data: tpm:session(1):a policy check failed" >&2; exit 1`,
+			"the firmware or Secure Boot of this host has changed since it was encrypted (systemd-creds: Failed to unseal data: ",
+		},
 		{
 			"other name", `echo "Embedded credential name 'x' does not match filename 'password', refusing." >&2; exit 1`,
 			"db.cred: systemd-creds: Embedded credential name 'x' does not match filename 'password', refusing.",
