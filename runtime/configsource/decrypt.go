@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -154,7 +155,9 @@ func decrypt(name string, encrypted []byte) ([]byte, error) {
 	var value, messages bytes.Buffer
 	cmd := exec.Command(program, "--name="+name, "--newline=no", "decrypt", "-", "-")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(encrypted), &value, &messages
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "SYSTEMD_LOG_LEVEL=info", "SYSTEMD_LOG_COLOR=0", "SYSTEMD_LOG_TARGET=console")
+	notify := func(variable string) bool { return strings.HasPrefix(variable, "NOTIFY_SOCKET=") } // to which it writes its failures
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), notify),
+		"LC_ALL=C", "SYSTEMD_LOG_LEVEL=info", "SYSTEMD_LOG_COLOR=0", "SYSTEMD_LOG_TARGET=console")
 	cmd.WaitDelay = time.Second // the pipes of a child that it leaves
 	if err := cmd.Start(); err != nil {
 		return nil, err

@@ -37,7 +37,8 @@ func sealed(t *testing.T, text string) (*spec.Pod, string) {
 
 // TestDecrypt: the value of a credential is that of systemd-creds. It is decrypted again if the file has another content.
 func TestDecrypt(t *testing.T) {
-	dir := fakeCreds(t, `echo "$@" >> calls; tr a-z A-Z`)
+	dir := fakeCreds(t, `echo "$@" "${NOTIFY_SOCKET-}" >> calls; tr a-z A-Z`)
+	t.Setenv("NOTIFY_SOCKET", "/run/daemon")
 	pod, file := sealed(t, "hunter")
 	source := Source{Decrypted: NewDecrypted()}
 	for i, test := range []struct{ content, want string }{{"hunter", "HUNTER"}, {"hunter", "HUNTER"}, {"other", "OTHER"}} {
@@ -50,7 +51,7 @@ func TestDecrypt(t *testing.T) {
 		}
 	}
 	calls, err := os.ReadFile(filepath.Join(dir, "calls"))
-	if want := strings.Repeat("--name=password --newline=no decrypt - -\n", 2); err != nil || string(calls) != want {
+	if want := strings.Repeat("--name=password --newline=no decrypt - - \n", 2); err != nil || string(calls) != want {
 		t.Errorf("calls %q, %v, want %q", calls, err, want)
 	}
 	pod.Secrets[0].Credential = "" // the name is that of the file
