@@ -41,7 +41,7 @@ func uses(device, more string) string {
 }
 
 // replugs is how often the disk is unplugged and plugged in again without a wait.
-const replugs = 20
+const replugs = 10
 
 // TestDevices plugs devices into a virtual machine and unplugs them, with udev. They are absent at boot, and their containers wait. When
 // they are unplugged, a container waits for its device and another one keeps running. Plugged in again with other numbers, containers have
