@@ -11,11 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	swtpm = "swtpm"
-	// tpmTimeout is for the exit of a TPM after that of its virtual machine.
-	tpmTimeout = 10 * time.Second
-)
+const swtpm = "swtpm"
+
+// tpmTimeout is for the exit of a TPM after that of its virtual machine. Tests shorten it.
+var tpmTimeout = 10 * time.Second
 
 // tpm is the process of a TPM of a virtual machine. It exits when QEMU does.
 type tpm struct {
@@ -50,11 +49,19 @@ func startTPM(state, logs string) (_ *tpm, err error) {
 	return &tpm{cmd, port}, nil
 }
 
-// wait waits until the TPM has exited, after QEMU has.
+// wait waits until the TPM has exited, after QEMU has, and kills it if that takes too long.
 func (t *tpm) wait() error {
-	timeout := time.AfterFunc(tpmTimeout, func() { _ = t.cmd.Process.Kill() })
+	exited := make(chan error, 1)
+	go func() { exited <- t.cmd.Wait() }()
+	timeout := time.NewTimer(tpmTimeout)
 	defer timeout.Stop()
-	if err := t.cmd.Wait(); err != nil {
+	var err error
+	select {
+	case err = <-exited:
+	case <-timeout.C:
+		err = errors.Join(t.cmd.Process.Kill(), <-exited)
+	}
+	if err != nil {
 		return fmt.Errorf("TPM: %w", err)
 	}
 	return nil
