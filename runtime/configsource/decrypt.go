@@ -155,7 +155,9 @@ func decrypt(name string, encrypted []byte) ([]byte, error) {
 	var value, messages bytes.Buffer
 	cmd := exec.Command(program, "--name="+name, "--newline=no", "decrypt", "-", "-")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(encrypted), &value, &messages
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "SYSTEMD_LOG_LEVEL=info", "SYSTEMD_LOG_COLOR=0", "SYSTEMD_LOG_TARGET=console")
+	notify := func(variable string) bool { return strings.HasPrefix(variable, "NOTIFY_SOCKET=") } // to which it writes its failures
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), notify),
+		"LC_ALL=C", "SYSTEMD_LOG_LEVEL=info", "SYSTEMD_LOG_COLOR=0", "SYSTEMD_LOG_TARGET=console")
 	cmd.WaitDelay = time.Second // the pipes of a child that it leaves
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -183,9 +185,24 @@ func decrypt(name string, encrypted []byte) ([]byte, error) {
 	return nil, failure(messages.String(), err)
 }
 
-// foreign are parts of the messages of systemd-creds about a credential that has another key than this host: the key does not fit, the host
-// has none, or has no TPM or another one.
-var foreign = []string{"Decryption failed", "credential key", "host key", "TPM2"}
+// causes are why a credential that is no damaged file cannot be decrypted, by parts of the messages of systemd-creds. The first one counts.
+var causes = []struct{ part, cause string }{
+	{"TPM2 support is not installed", "it was encrypted with a TPM, and the libraries for the TPM are not installed on this host"},
+	{"policy digest", firmwareChanged},
+	{"policy check failed", firmwareChanged},
+	// The key does not fit, the host has none, or has no TPM or another one.
+	{"Decryption failed", foreign},
+	{"credential key", foreign},
+	{"host key", foreign},
+	{"integrity check failed", foreign}, // of the TPM, whose key does not fit
+	{"TCTI context", foreign},           // the connection to the TPM
+	{"TPM2", foreign},
+}
+
+const (
+	foreign         = "it was not encrypted for this host, or is damaged"
+	firmwareChanged = "the firmware or Secure Boot of this host has changed since it was encrypted"
+)
 
 // failure returns the error for the messages of systemd-creds. They have names, but no value.
 func failure(messages string, err error) error {
@@ -199,8 +216,10 @@ func failure(messages string, err error) error {
 	if os.Geteuid() != 0 {
 		return errors.Join(fs.ErrPermission, failed) // only root can read the key of the host
 	}
-	if slices.ContainsFunc(foreign, func(part string) bool { return strings.Contains(message, part) }) {
-		return fmt.Errorf("it was not encrypted for this host, or is damaged (%w)", failed)
+	for _, c := range causes {
+		if strings.Contains(message, c.part) {
+			return fmt.Errorf("%s (%w)", c.cause, failed)
+		}
 	}
 	return failed
 }

@@ -37,7 +37,8 @@ func sealed(t *testing.T, text string) (*spec.Pod, string) {
 
 // TestDecrypt: the value of a credential is that of systemd-creds. It is decrypted again if the file has another content.
 func TestDecrypt(t *testing.T) {
-	dir := fakeCreds(t, `echo "$@" >> calls; tr a-z A-Z`)
+	dir := fakeCreds(t, `echo "$@" "${NOTIFY_SOCKET-}" >> calls; tr a-z A-Z`)
+	t.Setenv("NOTIFY_SOCKET", "/run/daemon")
 	pod, file := sealed(t, "hunter")
 	source := Source{Decrypted: NewDecrypted()}
 	for i, test := range []struct{ content, want string }{{"hunter", "HUNTER"}, {"hunter", "HUNTER"}, {"other", "OTHER"}} {
@@ -50,7 +51,7 @@ func TestDecrypt(t *testing.T) {
 		}
 	}
 	calls, err := os.ReadFile(filepath.Join(dir, "calls"))
-	if want := strings.Repeat("--name=password --newline=no decrypt - -\n", 2); err != nil || string(calls) != want {
+	if want := strings.Repeat("--name=password --newline=no decrypt - - \n", 2); err != nil || string(calls) != want {
 		t.Errorf("calls %q, %v, want %q", calls, err, want)
 	}
 	pod.Secrets[0].Credential = "" // the name is that of the file
@@ -184,7 +185,10 @@ func TestDecryptionsWaitInTurn(t *testing.T) {
 }
 
 func TestDecryptFails(t *testing.T) {
-	const foreignHost = "it was not encrypted for this host, or is damaged (systemd-creds: "
+	const (
+		foreignHost = "it was not encrypted for this host, or is damaged (systemd-creds: "
+		tss         = `echo "ERROR:esys:src/tss2-esys/api/Esys_Load.c:112:Esys_Load() Esys Finish ErrorCode (0x000001df)" >&2;`
+	)
 	for _, test := range []struct{ name, script, want string }{
 		{
 			"other key", `echo "Credential secret file is not located on encrypted media" >&2
@@ -195,7 +199,28 @@ func TestDecryptFails(t *testing.T) {
 			"no key", `echo "Failed to determine local credential key: No such file or directory" >&2; exit 1`,
 			foreignHost + "Failed to determine local credential key: No such file or directory)",
 		},
-		{"no TPM", `echo "TPM2 support not available" >&2; exit 1`, foreignHost + "TPM2 support"},
+		{"no support of TPMs", `echo "TPM2 support not available" >&2; exit 1`, foreignHost + "TPM2 support"},
+		{
+			"no libraries", `echo "TPM2 support is not installed." >&2; exit 1`,
+			"it was encrypted with a TPM, and the libraries for the TPM are not installed on this host (systemd-creds: TPM2 support is not ",
+		},
+		{
+			"no TPM", `echo "Failed to initialize TCTI context: tcti:IO failure" >&2; exit 1`,
+			foreignHost + "Failed to initialize TCTI context: tcti:IO failure)",
+		},
+		{
+			"other TPM", tss + `echo "Failed to load HMAC key in TPM: tpm:parameter(1):integrity check failed" >&2; exit 1`,
+			foreignHost + "Failed to load HMAC key in TPM: tpm:parameter(1):integrity check failed)",
+		},
+		{
+			"other PCR",
+			`echo "Current policy digest does not match stored policy digest, cancelling TPM2 authentication attempt." >&2; exit 1`,
+			"the firmware or Secure Boot of this host has changed since it was encrypted (systemd-creds: Current policy digest does not ",
+		},
+		{
+			"other PCR, when unsealed", tss + `echo "Failed to unseal data: tpm:session(1):a policy check failed" >&2; exit 1`,
+			"the firmware or Secure Boot of this host has changed since it was encrypted (systemd-creds: Failed to unseal data: ",
+		},
 		{
 			"other name", `echo "Embedded credential name 'x' does not match filename 'password', refusing." >&2; exit 1`,
 			"db.cred: systemd-creds: Embedded credential name 'x' does not match filename 'password', refusing.",

@@ -23,6 +23,13 @@ const unpack = "mkdir -p " + payload + "; tar -C " + payload + " -xf /dev/vdb; "
 // newInstalled returns a virtual machine with what make install installs, and with more files in its payload.
 func newInstalled(t *testing.T, files ...string) *installed.Host {
 	t.Helper()
+	host, _ := newInstalledOn(t, vm.Options{}, files...)
+	return host
+}
+
+// newInstalledOn is newInstalled with options of the virtual machine; see newHost.
+func newInstalledOn(t *testing.T, o vm.Options, files ...string) (*installed.Host, *host) {
+	t.Helper()
 	tree := tempDir(t)
 	root := filepath.Join(tree, "root")
 	if out, err := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-C", repository, "install",
@@ -36,23 +43,25 @@ func newInstalled(t *testing.T, files ...string) *installed.Host {
 	if err := os.WriteFile(filepath.Join(dir, "podstead.conf"), []byte(driversFile), 0o644); err != nil { // as in Debian
 		t.Fatal(err)
 	}
-	return installed.New(t, newHost(t, tree, append(files, imageArchive("busybox"))...), installed.Options{
+	machine := newHost(t, tree, o, append(files, imageArchive("busybox"))...)
+	return installed.New(t, machine, installed.Options{
 		Install: unpack + "cp -al --remove-destination " + payload + "/root/. /; modprobe -a " + drivers + "; ",
 		Archive: payload + "/busybox.tar",
 		Timeout: deadline, Pause: pause,
-	})
+	}), machine
 }
 
 // host is a virtual machine with a disk of its own, which is turned off and on.
 type host struct {
-	image                     vm.Image
-	agent, dir, disk, payload string
-	boots                     int
-	machine                   *vm.Machine // nil while it is off
+	image   vm.Image
+	options vm.Options // of each boot, with another directory
+	dir     string
+	boots   int
+	machine *vm.Machine // nil while it is off
 }
 
-// newHost boots a virtual machine. Its payload is a directory, to which it moves nothing and copies files.
-func newHost(t *testing.T, tree string, files ...string) *host {
+// newHost boots a virtual machine. Its payload is a directory, to which it moves nothing and copies files. It sets the required options.
+func newHost(t *testing.T, tree string, o vm.Options, files ...string) *host {
 	t.Helper()
 	for _, file := range files {
 		if out, err := exec.CommandContext(t.Context(), "cp", "-r", file, tree).CombinedOutput(); err != nil {
@@ -60,16 +69,14 @@ func newHost(t *testing.T, tree string, files ...string) *host {
 		}
 	}
 	dir := tempDir(t)
-	h := &host{
-		image: need(t, "image", image), agent: need(t, "agent", agent), dir: dir, disk: filepath.Join(dir, "disk"),
-		payload: filepath.Join(dir, "payload"),
-	}
+	o.Agent, o.Disk, o.Payload = need(t, "agent", agent), filepath.Join(dir, "disk"), filepath.Join(dir, "payload")
+	h := &host{image: need(t, "image", image), options: o, dir: dir}
 	t.Cleanup(func() {
 		if err := h.close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := vm.WritePayload(h.payload, tree); err != nil {
+	if err := vm.WritePayload(o.Payload, tree); err != nil {
 		t.Fatal(err)
 	}
 	// An emulated boot has hung for five minutes, with an empty console. Nothing of Podstead runs in the first one.
@@ -91,7 +98,7 @@ const firstBoot = 2 * time.Minute
 
 // bootNew boots with a new disk.
 func (h *host) bootNew(ctx context.Context) error {
-	if err := h.image.CopyDisk(ctx, h.disk); err != nil {
+	if err := h.image.CopyDisk(ctx, h.options.Disk); err != nil {
 		return err
 	}
 	return h.boot(ctx)
@@ -99,12 +106,12 @@ func (h *host) bootNew(ctx context.Context) error {
 
 func (h *host) boot(ctx context.Context) error {
 	h.boots++
-	dir := filepath.Join(h.dir, fmt.Sprint(h.boots))
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		return err
+	o := h.options
+	o.Dir = filepath.Join(h.dir, fmt.Sprint(h.boots))
+	err := os.Mkdir(o.Dir, 0o700)
+	if err == nil {
+		h.machine, err = vm.Boot(ctx, h.image, o)
 	}
-	var err error
-	h.machine, err = vm.Boot(ctx, h.image, vm.Options{Dir: dir, Agent: h.agent, Payload: h.payload, Disk: h.disk})
 	return err
 }
 

@@ -38,9 +38,14 @@ const kernelArguments = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr au
 	"systemd.unified_cgroup_hierarchy=1 systemd.show_status=0 systemd.mask=getty@tty1.service systemd.mask=serial-getty@ttyS0.service " +
 	"systemd.mask=apparmor.service systemd.mask=systemd-update-utmp.service systemd.mask=systemd-journal-flush.service"
 
+// noUdev keeps udev from running. The kernel itself makes the nodes that most tests need.
+const noUdev = " systemd.mask=systemd-udevd.service systemd.mask=systemd-udevd-kernel.socket systemd.mask=systemd-udevd-control.socket " +
+	"systemd.mask=systemd-udev-trigger.service"
+
 // Machine is a running QEMU. It is safe for concurrent use, and runs one command at a time.
 type Machine struct {
 	dir   string
+	tpm   *tpm // nil without one
 	qemu  *exec.Cmd
 	ended chan struct{} // closed when QEMU has exited
 	close func() error  // once
@@ -68,6 +73,11 @@ type Options struct {
 	Memory int
 	// Network gives the virtual machine an interface, over which it connects to ports of the host. Nothing connects to the virtual machine.
 	Network bool
+	// Devices lets the virtual machine have devices that [Machine.Execute] adds and removes: its udev runs, and it has the buses
+	// "serial.0" of virtio-serial and "scsi.0". Without it udev does not run, and boots are faster.
+	Devices bool
+	// TPM is the directory with the state of a TPM 2.0. A new one is made if it is empty. Without it, the virtual machine has no TPM.
+	TPM string
 }
 
 // Boot starts a virtual machine from the image and returns when it runs commands. It runs until [Machine.Close], or until this process
@@ -80,7 +90,7 @@ func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
 	m := &Machine{dir: o.Dir, ended: make(chan struct{})}
 	m.close = sync.OnceValue(m.kill)
 	m.qemu = exec.Command(qemu, arguments(image, o, initramfs)...) // Close stops it
-	if err := m.start(); err != nil {
+	if err := m.startAll(o); err != nil {
 		return nil, fmt.Errorf("boot machine: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
@@ -95,21 +105,49 @@ func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
 
 // arguments returns QEMU's arguments. KVM is not used: on a host that is emulated itself it is slower than TCG, if it works at all.
 func arguments(image Image, o Options, initramfs string) []string {
+	kernel := kernelArguments
+	if !o.Devices {
+		kernel += noUdev
+	}
 	args := []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "qemu64", "-smp", "2",
 		"-m", strconv.Itoa(cmp.Or(o.Memory, memory)), "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-		"-kernel", image.Kernel, "-initrd", initramfs, "-append", kernelArguments,
+		"-kernel", image.Kernel, "-initrd", initramfs, "-append", kernel,
 		"-drive", "if=none,id=root,format=raw,cache=unsafe,file=" + o.Disk, "-device", "virtio-blk-pci,drive=root",
 		"-drive", "if=none,id=payload,format=raw,readonly=on,file=" + o.Payload, "-device", "virtio-blk-pci,drive=payload",
-		"-device", "virtio-rng-pci", "-device", "virtio-serial-pci",
+		"-device", "virtio-rng-pci", "-device", "virtio-serial-pci,id=serial",
+		"-qmp", "unix:" + filepath.Join(o.Dir, qmpSocket) + ",server=on,wait=off",
 		"-chardev", "socket,id=agent,path=" + filepath.Join(o.Dir, "agent") + ",server=on,wait=off",
 		"-device", "virtserialport,chardev=agent,name=" + wire.Port,
 		"-serial", "file:" + filepath.Join(o.Dir, "console"),
+	}
+	if o.Devices {
+		args = append(args, "-device", "virtio-scsi-pci,id=scsi")
+	}
+	if o.TPM != "" {
+		args = append(args, "-chardev", "socket,id=tpm,fd=3", "-tpmdev", "emulator,id=tpm,chardev=tpm", "-device", "tpm-crb,tpmdev=tpm")
 	}
 	if !o.Network {
 		return append(args, "-nic", "none")
 	}
 	return append(args, "-netdev", "user,id=network", "-device", "virtio-net-pci,netdev=network,romfile=")
+}
+
+// startAll starts the TPM, if there is one, and QEMU.
+func (m *Machine) startAll(o Options) error {
+	if o.TPM == "" {
+		return m.start()
+	}
+	var err error
+	if m.tpm, err = startTPM(o.TPM, m.dir); err != nil {
+		return err
+	}
+	m.qemu.ExtraFiles = []*os.File{m.tpm.port} // 3
+	err = errors.Join(m.start(), m.tpm.port.Close())
+	if err != nil {
+		err = errors.Join(err, m.tpm.wait())
+	}
+	return err
 }
 
 // start starts QEMU so that it is killed when this process exits.
@@ -207,6 +245,9 @@ func (m *Machine) kill() error {
 		err = nil
 	}
 	<-m.ended
+	if m.tpm != nil {
+		err = errors.Join(err, m.tpm.wait())
+	}
 	if m.port != nil {
 		err = errors.Join(err, m.port.Close())
 	}

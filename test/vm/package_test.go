@@ -9,6 +9,7 @@ import (
 
 	"github.com/podstead/podstead/test/internal/installed"
 	"github.com/podstead/podstead/test/internal/rig"
+	"github.com/podstead/podstead/test/vm"
 )
 
 // packaged is a virtual machine on which packages are installed.
@@ -24,8 +25,8 @@ func TestPackage(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(tree, "drivers.conf"), []byte(driversFile), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	machine := newHost(t, tree, need(t, "packages", packages), filepath.Join(repository, "examples", "web.toml"), imageArchive("busybox"),
-		imageArchive("testserver"))
+	machine := newHost(t, tree, vm.Options{}, need(t, "packages", packages), filepath.Join(repository, "examples", "web.toml"),
+		imageArchive("busybox"), imageArchive("testserver"))
 	p := &packaged{installed.NewPackaged(t, machine, payload,
 		unpack+"cp "+payload+"/drivers.conf /etc/modules-load.d/; modprobe -a "+drivers+"; ",
 		installed.Options{Timeout: deadline, Pause: pause})}

@@ -24,8 +24,8 @@ const (
 
 // guestPackages are what the virtual machine has beside Debian's essential packages.
 var guestPackages = []string{
-	"apparmor", "crun", "dbus", "iproute2", "kmod", "libpam-systemd", "mount", "nftables", "passt", "passwd", "procps", "rpm", "runc",
-	"systemd", "systemd-sysv", "uidmap",
+	"apparmor", "crun", "dbus", "iproute2", "kmod", "libpam-systemd", "libtss2-esys-3.0.2-0", "libtss2-rc0", "mount", "nftables", "passt",
+	"passwd", "procps", "rpm", "runc", "systemd", "systemd-sysv", "udev", "uidmap",
 }
 
 // output runs a program on the host and returns its output. The error has the end of its standard error. The program is killed when this

@@ -54,7 +54,7 @@ func TestRuntime(t *testing.T) {
 		filepath.Join(programs, "containerd-shim-podstead-v1"), filepath.Join(programs, monitor.Name),
 		imageArchive("busybox"), imageArchive("testserver"),
 	}
-	h := newHost(t, tempDir(t), files...)
+	h := newHost(t, tempDir(t), vm.Options{}, files...)
 	// What the other tests need: cgroup v2 only, with its controllers, systemd, and all capabilities.
 	out, err := h.Run(t.Context(), unpack+"modprobe -a "+drivers+`; stat -f -c %T /sys/fs/cgroup; cat /sys/fs/cgroup/cgroup.controllers
 		systemctl is-system-running --wait; grep CapBnd /proc/self/status`)
