@@ -58,7 +58,7 @@ func TestEnvFileValues(t *testing.T) {
 	}
 	for _, keys := range []string{"ABCDE", "EDCBA", "CACBDA"} {
 		f := NewEnvFile(text)
-		for _, key := range strings.Split(keys, "") {
+		for key := range strings.SplitSeq(keys, "") {
 			var got result
 			value, err := f.Value(key)
 			if got.value = value; err != nil {
