@@ -329,7 +329,7 @@ var values = map[string]any{
 	"ResourceFieldSelector.resource": "limits.memory", "ResourceFieldSelector.containerName": "c",
 	"FileKeySelector.volumeName": "v", "ContainerResizePolicy.resourceName": "memory",
 	"ContainerResizePolicy.restartPolicy": "RestartContainer",
-	"VolumeMount.name":           "v", "VolumeMount.mountPath": "/a", "VolumeMount.mountPropagation": "HostToContainer",
+	"VolumeMount.name":                    "v", "VolumeMount.mountPath": "/a", "VolumeMount.mountPropagation": "HostToContainer",
 	"VolumeMount.recursiveReadOnly": "IfPossible",
 	"EmptyDirVolumeSource.medium":   "Memory", "HostPathVolumeSource.type": "Directory", "HostPathVolumeSource.path": "/a",
 	"ImageVolumeSource.pullPolicy": "Always", "HTTPGetAction.scheme": "HTTPS", "HostAlias.ip": "192.0.2.1",
