@@ -81,7 +81,7 @@ func (b *builder) setState(c *api.ExplainedContainer, s *lifecycle.ContainerStat
 	case s.State.Running != nil:
 		c.State, c.Cause = api.ContainerRunning, b.runningCause(c, s, newest)
 	case s.State.Terminated != nil:
-		b.setTerminated(c, s.State.Terminated, newest)
+		b.setTerminated(c, s.State.Terminated, lastExited(record)) // the next attempt may exist, but has not started
 	case s.State.Waiting != nil:
 		c.Reason = api.Reason(s.State.Waiting.Reason)
 		b.setWaiting(c, s.State.Waiting, record)
@@ -113,8 +113,8 @@ func setStage(c *api.ExplainedContainer, a *lifecycle.Attempt) {
 	}
 }
 
-func (b *builder) setTerminated(c *api.ExplainedContainer, t *lifecycle.Terminated, newest *lifecycle.Attempt) {
-	c.Reason, c.Cause = api.Reason(t.Reason), b.exitCause(c, newest)
+func (b *builder) setTerminated(c *api.ExplainedContainer, t *lifecycle.Terminated, last *lifecycle.Attempt) {
+	c.Reason, c.Cause = api.Reason(t.Reason), b.exitCause(c, last)
 	switch {
 	case t.Reason == lifecycle.ReasonStatusUnknown && t.StartedAt.IsZero(): // so the status has a container that never ran
 		c.State = api.ContainerNotStarted
