@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -120,6 +121,9 @@ func (b *builder) setTerminated(c *api.ExplainedContainer, t *lifecycle.Terminat
 		c.State = api.ContainerNotStarted
 	case c.WillRestart:
 		c.State = api.ContainerRestarting
+		if again := b.startedAgain(c.Name); again != nil {
+			c.Cause = again
+		}
 	case t.ExitCode == 0:
 		c.State = api.ContainerCompleted
 	case c.Cause != nil && ofPod[c.Cause.Kind]:
@@ -127,6 +131,21 @@ func (b *builder) setTerminated(c *api.ExplainedContainer, t *lifecycle.Terminat
 	default:
 		c.State = api.ContainerFailed
 	}
+}
+
+// startedAgain is the request of a client to start the pod since a container exited; nil: there is none.
+func (b *builder) startedAgain(name string) *api.Cause {
+	for i := range slices.Backward(b.events) {
+		e := &b.events[i]
+		switch {
+		case e.Kind == api.EventPodStartRequested && e.Fields["by"] != lifecycle.ByStart:
+			return b.causeOf(e, name, time.Time{})
+		case e.Kind == api.EventPodStartRequested, e.Kind == api.EventPodStopping,
+			e.Container == name && (exited[e.Kind] || e.Kind == api.EventContainerStartFailed):
+			return nil
+		}
+	}
+	return nil
 }
 
 // ofPod are the kinds of causes by which the pod stops a container that has not failed itself.

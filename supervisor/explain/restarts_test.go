@@ -107,6 +107,18 @@ func TestHeadline(t *testing.T) {
 			`web failed: container "app" cannot be started: no such program.`, false,
 		},
 		{
+			"start in progress after a stop", pod(server), func(w *world) {
+				w.stop(supervisor.StopOptions{})
+				w.sleep(time.Minute)
+				w.slow.Store(true)
+				if err := w.Start(w.t.Context(), "web", "", "uid 0"); err != nil {
+					w.t.Fatal(err)
+				}
+				w.sleep(5 * time.Second)
+			},
+			"web is restarting because the pod was started again (requested by uid 0). The restart is in progress.", false,
+		},
+		{
 			"next start in progress after one that failed after a change", pod(server), func(w *world) {
 				w.fails.Store(&failure{"StartContainer", lifecycle.Failure{Reason: lifecycle.ReasonStartError, Message: "no such program"}})
 				w.slow.Store(true)
