@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -68,7 +69,7 @@ var corrections = []correction{
 	{`^write (\w[\w.]* = .+|\w[\w.]*: .+)$`, func(f *fix, m []string) { f.whole(m[1]) }},
 	{`^write (\{.+\}|".+"|\[.+\])$`, func(f *fix, m []string) { f.value(m[1]) }},
 	{`^write octal numbers .*, such as (\w+)`, func(f *fix, m []string) { f.value(m[1]) }},
-	{`^write a number with a unit, such as "250m", ("64Mi") or 1.5$`, func(f *fix, m []string) { f.value(m[1]) }},
+	{`^write a number of (?:CPUs|bytes)(?: with a unit)?, such as ("\w+")`, func(f *fix, m []string) { f.value(m[1]) }},
 	{`^write each word as an element: (\[.+\])$`, func(f *fix, m []string) { f.whole("command = " + m[1]) }},
 	{`^write an entry for each port$`, func(f *fix, _ []string) { f.value(`"8000:80", "8001:81"`) }},
 	{`^write the fields of metadata and spec at the top level$`, func(f *fix, _ []string) {
@@ -132,6 +133,9 @@ func TestCorrections(t *testing.T) {
 		{"web.yaml", manifestHead + "  volumes:\n  - name: v\n    secret:\n      secretName: s\n      defaultMode: 644\n" + manifestTail},
 		{"web.toml", appWith(`resources.limits.memory = "64MB"`)},
 		{"web.toml", appWith(`resources.limits.memory = "64m"`)},
+		{"web.toml", appWith(`resources.limits.memory = "64 megabytes"`)},
+		{"web.toml", appWith(`resources.limits.cpu = "2 cores"`)},
+		{"web.toml", appWith(`schedule = "0 3 * * *"`)},
 		{"web.toml", "name = web" + podTail},
 		{"web.toml", appWith("env.PORT = 80")},
 		{"web.toml", appWith(`imagePulPolicy = "Always"`)},
@@ -190,6 +194,17 @@ func (f *fix) follow(p Problem, used map[string]bool) bool {
 		}
 	}
 	return false
+}
+
+// TestQuantityHint checks that the hint to a quantity in bytes that another program accepts means the same amount.
+func TestQuantityHint(t *testing.T) {
+	for text, want := range map[string]string{
+		"64MB": "64M", "10 MB": "10M", "1.5GB": "1.5G", "64MiB": "64Mi", "2kb": "2k", "1g": "1Gi", "512 mib": "512Mi",
+	} {
+		if got := quantityHint("memory", text); got != "write "+strconv.Quote(want) {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
 }
 
 // TestHintsOfKinds follows the hints to manifests of other kinds: a Pod with what the hint names is valid.

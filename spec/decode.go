@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podstead/podstead/internal/lazyregexp"
 )
 
 // decoder fills structs from nodes. It keeps the node of every field by the
@@ -276,13 +278,35 @@ func (d *decoder) quantity(n *node, q *Quantity) {
 	parsed, err := resource.ParseQuantity(text)
 	switch {
 	case err != nil:
-		d.fail(n, n.at, "Invalid value: "+quote(text)+": must be a quantity", `write a number with a unit, such as "250m", "64Mi" or 1.5`)
+		d.fail(n, n.at, "Invalid value: "+quote(text)+": must be a quantity", quantityHint(n.key, text))
 	case parsed.Sign() < 0:
 		d.fail(n, n.at, notNegative, "")
 	default:
 		*q = parsed
 		n.canonical = strconv.Quote(q.String())
 	}
+}
+
+// otherUnits are quantities of bytes as other programs write them, such as 64MB, 64 MiB, and 64m and 1g of Docker.
+var otherUnits = lazyregexp.New(`^(\d+(?:\.\d+)?) ?([kKmMgGtT])([iI]?)([bB]?)$`)
+
+// quantityHint shows how a quantity is written: an amount of CPU, or one of bytes.
+func quantityHint(key, text string) string {
+	if key == "cpu" {
+		return `write a number of CPUs, such as "250m" or 1.5`
+	}
+	m := otherUnits.FindStringSubmatch(text)
+	if m == nil {
+		return `write a number of bytes with a unit, such as "64Mi"`
+	}
+	unit := strings.ToUpper(m[2])
+	switch decimal := m[3] == "" && m[4] != ""; {
+	case !decimal:
+		unit += "i"
+	case unit == "K":
+		unit = "k"
+	}
+	return "write " + strconv.Quote(m[1]+unit)
 }
 
 func hugeExponent(text string) bool {

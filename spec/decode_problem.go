@@ -34,6 +34,8 @@ func (d *decoder) rewriteHint(n *node, want string) string {
 	s, isString := n.value.(string)
 	var value string
 	switch {
+	case want == "a table" && n.key == "schedule" && isString && len(s) <= 64:
+		return "write schedule = { cron = " + strconv.Quote(s) + " }"
 	case want == "a table":
 		if hint := longHint(d.format, n); hint != "" {
 			return hint

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -28,7 +30,9 @@ func yamlDocuments(data []byte) (documents []*yaml.Node, _ *syntaxError) {
 		case errors.Is(err, io.EOF):
 			return documents, nil
 		case err != nil:
-			return nil, yamlError(err)
+			failed := yamlError(err)
+			failed.at = blockErrorAt(data, failed)
+			return nil, failed
 		case n >= maxDocuments:
 			at := position{max(next.Line, 1), 1}
 			return nil, &syntaxError{at: at, message: fmt.Sprintf("file has more than %d documents", maxDocuments)}
@@ -69,6 +73,28 @@ func yamlError(err error) *syntaxError {
 		message = strings.Replace(message, m[0], "", 1)
 	}
 	return &syntaxError{at: at, message: "invalid YAML: " + printable(message)}
+}
+
+// blockErrors are the errors for which the library gives the begin of the mapping or list, not the line that does not belong to it.
+var blockErrors = []string{"did not find expected key", "did not find expected '-' indicator"}
+
+// blockErrorAt returns the position of an error of the library in a text: for one of [blockErrors] that of the first line with which the
+// text has the error, since the library reads no further.
+func blockErrorAt(data []byte, failed *syntaxError) position {
+	if !slices.ContainsFunc(blockErrors, func(text string) bool { return strings.HasSuffix(failed.message, text) }) {
+		return failed.at
+	}
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	line := 1 + sort.Search(len(lines)-1, func(i int) bool {
+		decoder := yaml.NewDecoder(bytes.NewReader(withoutMarks(bytes.Join(lines[:i+1], nil))))
+		for {
+			if err := decoder.Decode(new(yaml.Node)); err != nil {
+				return !errors.Is(err, io.EOF) && yamlError(err).message == failed.message
+			}
+		}
+	})
+	text := lines[line-1]
+	return position{line, 1 + len(text) - len(bytes.TrimLeft(text, " "))}
 }
 
 type yamlReader struct{ nodes int }

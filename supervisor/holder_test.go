@@ -125,7 +125,7 @@ func TestNameTakenByStoppingPod(t *testing.T) {
 					want = before.Facts.UID
 				}
 				if taken.Stopping != want || taken.Different != (test.hash != "") || taken.Holder != test.holder ||
-					taken.File != test.owner.File {
+					taken.File != test.owner.File || taken.Deleting != (test.stop != nil && test.stop.Delete) {
 					t.Errorf("%+v, want stopping %q, holder %q", taken, want, test.holder)
 				}
 			})

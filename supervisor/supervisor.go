@@ -131,6 +131,8 @@ type NameTakenError struct {
 	// Terminated is the UID of the existing pod if it has terminated, and was kept by a session of a file in the same directory that has
 	// ended: the next run of the file replaces it.
 	Terminated string
+	// Deleting reports that the existing pod is being deleted.
+	Deleting bool
 	// Different reports that the existing pod is of a different file.
 	Different bool
 	// File is the file in the pods directory that the existing pod follows; empty: it follows none.

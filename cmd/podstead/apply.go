@@ -415,13 +415,14 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []wait.Goal, r *r
 	for _, g := range goals {
 		w.await(g.Pod)
 	}
-	statuses, pending := map[string]string{}, map[string]string{}
+	statuses, pending, settles := map[string]string{}, map[string]string{}, map[string]bool{}
 	t := view.Text{Err: a.err, Width: a.width()}
 	failed, err := wait.Ready(ctx, w, goals, func(p *api.Pod) {
 		name, status := p.Metadata.Name, view.Ready(p)+" "+view.Status(p)
 		if pending[name] = pendingUpdate(p); pending[name] != "" {
 			status += " (" + string(api.ReasonUpdatePending) + ")"
 		}
+		settles[name] = pending[name] == "" && wait.Settling(p)
 		if statuses[name] != status {
 			statuses[name] = status
 			t.Notice(fmt.Sprintf("pod/%s: %s", name, status))
@@ -435,15 +436,21 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []wait.Goal, r *r
 		if cause == nil {
 			continue
 		}
-		if errors.Is(cause, context.DeadlineExceeded) {
+		timedOut := errors.Is(cause, context.DeadlineExceeded)
+		if timedOut {
 			cause = fmt.Errorf("timed out after %v", r.timeout)
 			if why := pending[g.Pod]; why != "" && g.Changed {
 				cause = fmt.Errorf("%w: %s", cause, why)
 			}
+			if settles[g.Pod] {
+				cause = fmt.Errorf("%w: %s", cause, settling)
+			}
 			cause = &failure{status: statusTimeout, err: cause}
 		}
 		errs = append(errs, fmt.Errorf("wait for pod %q: %w", g.Pod, cause))
-		a.printWhy(cmd, w.Client, g.Pod)
+		if !timedOut || !settles[g.Pod] { // the explanation of a pod that is ready is about earlier restarts
+			a.printWhy(cmd, w.Client, g.Pod)
+		}
 	}
 	return errors.Join(errs...)
 }

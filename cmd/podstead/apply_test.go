@@ -52,6 +52,23 @@ func TestRunOfAppliedPod(t *testing.T) {
 	h.want(t, "apply $DIR/web.toml --wait", "pod/web configured\n")
 }
 
+// TestRunOfPodThatIsDeleted follows the hint of a run whose pod, of the pods directory, is being deleted.
+func TestRunOfPodThatIsDeleted(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	h.write(t, "web.toml", script("", "trap '' TERM; sleep 1000"))
+	h.want(t, "apply $DIR/web.toml --wait", "pod/web created\n")
+	h.run(t, "delete web --wait=false --grace-period 3600")
+	h.write(t, "web.toml", script("restartPolicy = \"Never\"", "exit 0"))
+	got := h.fails(t, "run $DIR/web.toml", statusFailed, `pod "web" already exists: it is being deleted, `)
+	const command = "wait web --for=delete"
+	if want := "hint: wait until the pod is deleted: podstead " + command + "\n"; !strings.HasSuffix(got.stderr, want) {
+		t.Fatalf("stderr:\n%swant %s", got.stderr, want)
+	}
+	h.run(t, "delete web --force --wait=false")
+	h.want(t, command, "pod/web condition met\n")
+	h.run(t, "run $DIR/web.toml --quiet")
+}
+
 // TestApplyNothing checks that nothing is applied if one file is invalid, and that all problems are printed.
 func TestApplyNothing(t *testing.T) {
 	h := newTestHost(t, api.Version{})

@@ -292,14 +292,24 @@ func (a *app) inForeground(
 	return run(ctx, s, o)
 }
 
-// forward sends a value to stops for each signal, until the context ends.
+// sameStop is the time after a signal in which further signals are the same request to stop. timeout(1) signals the command and then its
+// process group, which the command is in. When a terminal closes, the kernel and the shell send SIGHUP, each on its own.
+const sameStop = 250 * time.Millisecond
+
+// forward sends a value to stops for each request to stop, until the context ends. Signals in quick succession are one request.
 func forward(ctx context.Context, signals <-chan os.Signal, stops chan<- struct{}) {
+	var last time.Time
 	for {
 		select {
 		case <-signals:
 		case <-ctx.Done():
 			return
 		}
+		now := time.Now()
+		if !last.IsZero() && now.Sub(last) < sameStop {
+			continue
+		}
+		last = now
 		select {
 		case stops <- struct{}{}:
 		case <-ctx.Done():

@@ -172,7 +172,11 @@ func (a *app) printMet(f *outputFormat, p *api.Pod) (err error) {
 func waitError(c *wait.Condition, o *wait.Outcome, unmet, preposition string) error {
 	var late, missing []error
 	for _, name := range o.Unmet {
-		late = append(late, fmt.Errorf("%s %s pods/%s", unmet, preposition, name))
+		err := fmt.Errorf("%s %s pods/%s", unmet, preposition, name)
+		if slices.Contains(o.Settling, name) {
+			err = fmt.Errorf("%w: %s", err, settling)
+		}
+		late = append(late, err)
 	}
 	for _, name := range o.Missing {
 		missing = append(missing, fmt.Errorf("no such pod %q", name))
@@ -187,8 +191,8 @@ func waitError(c *wait.Condition, o *wait.Outcome, unmet, preposition string) er
 	var errs []error
 	if len(late) > 0 {
 		f := &failure{status: statusTimeout, err: errors.Join(late...)}
-		if c.Kind == wait.ForState && len(o.Unmet) > 0 {
-			f.hints = []string{"run podstead why " + o.Unmet[0] + " to see what the pod waits for"}
+		if c.Kind == wait.ForState {
+			f.hints = unmetHints(o)
 		}
 		errs = append(errs, f)
 	}
@@ -196,6 +200,23 @@ func waitError(c *wait.Condition, o *wait.Outcome, unmet, preposition string) er
 		errs = append(errs, &failure{status: statusNotFound, err: errors.Join(missing...)})
 	}
 	return errors.Join(append(errs, o.Errors...)...)
+}
+
+// settling is why a wait for a pod that is ready has timed out.
+const settling = "the pod is ready, but has not stayed so for its minimum ready time (minReadySeconds)"
+
+// unmetHints returns the hint for the first pod that does not meet a condition, unless the error has the cause.
+func unmetHints(o *wait.Outcome) []string {
+	for _, name := range o.Unmet {
+		switch {
+		case slices.Contains(o.Settling, name):
+		case slices.Contains(o.Stopped, name):
+			return []string{"the pod is stopped: start it with podstead start " + name}
+		default:
+			return []string{"run podstead why " + name + " to see what the pod waits for"}
+		}
+	}
+	return nil
 }
 
 // completeConditions completes the conditions of wait --for: their forms, the phases, and the conditions of the pods in the arguments or,

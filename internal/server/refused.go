@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/order"
@@ -37,6 +38,8 @@ type refusal struct {
 	definition *spec.Pod
 	// admission are the reasons for which the pod was rejected by the admission of the host; none: there is another reason.
 	admission []lifecycle.Refusal
+	// next is when the pod is added again; zero: not known.
+	next time.Time
 }
 
 // absent reports whether the pod does not exist because of the file.
@@ -60,7 +63,7 @@ func (s *Server) refusals() map[string]*refusal {
 		own := &refusal{
 			reason: cmp.Or(f.Reason, api.ReasonUpdatePending), message: fileMessage(&f), waiting: f.Reason == "",
 			rolledBack: f.Reason == api.ReasonRolledBack || f.Reason == api.ReasonRolloutUndone,
-			undone:     f.Reason == api.ReasonRolloutUndone, definition: f.Definition,
+			undone:     f.Reason == api.ReasonRolloutUndone, definition: f.Definition, next: f.Next,
 		}
 		if rejected, ok := errors.AsType[*supervisor.RefusedError](f.Refused); ok && f.Reason == api.ReasonRejected {
 			own.admission = rejected.Refusals
@@ -177,7 +180,7 @@ func (f *refusal) explanation(name string) api.Explanation {
 	if len(f.admission) > 0 { // as the event
 		cause.Message, cause.Hint = emit.Reasons(f.admission), emit.Hints(f.admission)
 	}
-	return api.Explanation{Pod: name, State: api.PodStateRejected, Cause: cause}
+	return api.Explanation{Pod: name, State: api.PodStateRejected, Cause: cause, Next: f.next.UTC()}
 }
 
 // withRefused adds the explanations of refused files whose pods do not exist, and those of schedules, to those of pods.

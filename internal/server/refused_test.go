@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -97,7 +98,7 @@ func TestRejectedPod(t *testing.T) {
 		t.Fatal(found)
 	}
 	d.files.Refuse(podfiles.File{
-		Path: "/pods.d/web.toml", Pod: "web", Reason: api.ReasonRejected, Definition: pod,
+		Path: "/pods.d/web.toml", Pod: "web", Reason: api.ReasonRejected, Definition: pod, Next: time.Now().Add(time.Hour),
 		Refused: &supervisor.RefusedError{Pod: "web", Refusals: []lifecycle.Refusal{
 			{
 				Reason: lifecycle.ReasonSysctlForbidden, Field: "securityContext.sysctls[0].name", Message: "forbidden sysctl",
@@ -120,6 +121,9 @@ func TestRejectedPod(t *testing.T) {
 	const cause = "SysctlForbidden: securityContext.sysctls[0].name: forbidden sysctl; NodePorts: in use"
 	if c := why.Cause; err != nil || c == nil || c.Message != cause || c.Hint != "allow it" {
 		t.Errorf("explanation %+v, %v", c, err)
+	}
+	if !strings.Contains(why.Text, "; NodePorts: in use. Next attempt in ") {
+		t.Errorf("explanation without the next attempt: %s", why.Text)
 	}
 	if len(got.Spec.Containers) != 2 || got.Spec.Containers[0].Env[0].Value != password {
 		t.Errorf("spec %+v", got.Spec)

@@ -340,6 +340,8 @@ func asError(err error) *api.Error {
 		e := failure(http.StatusConflict, "%v", err)
 		e.Pod, e.Stopping, e.Terminated = taken.Name, taken.Stopping, taken.Terminated
 		switch {
+		case taken.Deleting:
+			e.Hint = "wait until the pod is deleted: podstead wait " + taken.Name + " --for=delete"
 		case taken.File != "": // podstead delete would delete the file
 			e.Hint = "change the pod with podstead apply FILE, or with podstead edit " + taken.Name
 		case taken.Different:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -81,7 +82,7 @@ func (b *builder) setState(c *api.ExplainedContainer, s *lifecycle.ContainerStat
 	case s.State.Running != nil:
 		c.State, c.Cause = api.ContainerRunning, b.runningCause(c, s, newest)
 	case s.State.Terminated != nil:
-		b.setTerminated(c, s.State.Terminated, newest)
+		b.setTerminated(c, s.State.Terminated, lastExited(record)) // the next attempt may exist, but has not started
 	case s.State.Waiting != nil:
 		c.Reason = api.Reason(s.State.Waiting.Reason)
 		b.setWaiting(c, s.State.Waiting, record)
@@ -113,13 +114,16 @@ func setStage(c *api.ExplainedContainer, a *lifecycle.Attempt) {
 	}
 }
 
-func (b *builder) setTerminated(c *api.ExplainedContainer, t *lifecycle.Terminated, newest *lifecycle.Attempt) {
-	c.Reason, c.Cause = api.Reason(t.Reason), b.exitCause(c, newest)
+func (b *builder) setTerminated(c *api.ExplainedContainer, t *lifecycle.Terminated, last *lifecycle.Attempt) {
+	c.Reason, c.Cause = api.Reason(t.Reason), b.exitCause(c, last)
 	switch {
 	case t.Reason == lifecycle.ReasonStatusUnknown && t.StartedAt.IsZero(): // so the status has a container that never ran
 		c.State = api.ContainerNotStarted
 	case c.WillRestart:
 		c.State = api.ContainerRestarting
+		if again := b.startedAgain(c.Name); again != nil {
+			c.Cause = again
+		}
 	case t.ExitCode == 0:
 		c.State = api.ContainerCompleted
 	case c.Cause != nil && ofPod[c.Cause.Kind]:
@@ -127,6 +131,21 @@ func (b *builder) setTerminated(c *api.ExplainedContainer, t *lifecycle.Terminat
 	default:
 		c.State = api.ContainerFailed
 	}
+}
+
+// startedAgain is the request of a client to start the pod since a container exited; nil: there is none.
+func (b *builder) startedAgain(name string) *api.Cause {
+	for i := range slices.Backward(b.events) {
+		e := &b.events[i]
+		switch {
+		case e.Kind == api.EventPodStartRequested && e.Fields["by"] != lifecycle.ByStart:
+			return b.causeOf(e, name, time.Time{})
+		case e.Kind == api.EventPodStartRequested, e.Kind == api.EventPodStopping,
+			e.Container == name && (exited[e.Kind] || e.Kind == api.EventContainerStartFailed):
+			return nil
+		}
+	}
+	return nil
 }
 
 // ofPod are the kinds of causes by which the pod stops a container that has not failed itself.

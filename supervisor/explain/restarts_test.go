@@ -27,6 +27,11 @@ func (w *world) exits(container string, exit lifecycle.Exit) {
 
 // redefine changes an environment variable of the first container.
 func (w *world) redefine(value string) {
+	w.change(value)
+	w.sleep(time.Minute)
+}
+
+func (w *world) change(value string) {
 	next := *w.pod
 	next.Containers = append([]spec.Container(nil), w.pod.Containers...)
 	next.Containers[0].Env = []spec.EnvVar{{Name: "A", Value: value}}
@@ -39,7 +44,6 @@ func (w *world) redefine(value string) {
 		w.t.Fatal(err)
 	}
 	w.pod = &next
-	w.sleep(time.Minute)
 }
 
 func (w *world) restart(container string) {
@@ -101,6 +105,27 @@ func TestHeadline(t *testing.T) {
 				w.redefine("1")
 			},
 			`web failed: container "app" cannot be started: no such program.`, false,
+		},
+		{
+			"start in progress after a stop", pod(server), func(w *world) {
+				w.stop(supervisor.StopOptions{})
+				w.sleep(time.Minute)
+				w.slow.Store(true)
+				if err := w.Start(w.t.Context(), "web", "", "uid 0"); err != nil {
+					w.t.Fatal(err)
+				}
+				w.sleep(5 * time.Second)
+			},
+			"web is restarting because the pod was started again (requested by uid 0). The restart is in progress.", false,
+		},
+		{
+			"next start in progress after one that failed after a change", pod(server), func(w *world) {
+				w.fails.Store(&failure{"StartContainer", lifecycle.Failure{Reason: lifecycle.ReasonStartError, Message: "no such program"}})
+				w.slow.Store(true)
+				w.change("1")
+				w.sleep(5 * time.Second)
+			},
+			`web is waiting: container "app" cannot be started: no such program. The restart is in progress.`, false,
 		},
 		{"device unplugged", device, replug, "web restarted once because its device /dev/a was unplugged. It is ready now.", false},
 		{

@@ -77,7 +77,7 @@ func (w *writer) pod() string {
 		if c == nil {
 			return " was rejected."
 		}
-		return " was rejected: " + sentence(c.Message)
+		return " was rejected: " + sentence(c.Message) + w.next(nil)
 	case api.PodStateDeleted:
 		if c != nil {
 			return " failed and was deleted: " + sentence(w.clause(c, subject(c)))

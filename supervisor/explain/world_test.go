@@ -34,7 +34,7 @@ type world struct {
 	// unclean is the boot that ended without a shutdown; empty: none is known.
 	unclean string
 	begun   time.Time
-	fails   atomic.Pointer[failure] // returned by the calls of a method; nil: none fails
+	fails   atomic.Pointer[failure] // returned by the calls of a method, or by one if slow is true; nil: none fails
 	probe   atomic.Pointer[string]  // the script of every probe and hook
 	slow    atomic.Bool             // a start of a container takes 10 s
 	fetch   *lifecycle.Progress     // the progress of every pull or import, which never end; nil: they take no time
@@ -54,6 +54,9 @@ func newWorld(t *testing.T) *world {
 	w.engine = fakeruntime.New(fakeruntime.Options{
 		Before: func(ctx context.Context, c fakeruntime.Call) error {
 			if f := w.fails.Load(); f != nil && f.method == c.Method {
+				if w.slow.Load() {
+					w.fails.Store(nil)
+				}
 				return f.why
 			}
 			if c.Method == "StartContainer" && w.slow.Load() {

@@ -235,6 +235,9 @@ func (f *facts) attempt(s step, shown *File, d *decision) {
 		next = before.changed
 	}
 	if repeated && f.now.Before(next) {
+		if s.kind == add && before.err != nil {
+			shown.Next = next
+		}
 		d.lookAgain(next)
 		return
 	}

@@ -40,6 +40,8 @@ type File struct {
 	SpecHash string
 	// Definition is the definition; nil: the content is invalid. It must not be changed.
 	Definition *spec.Pod
+	// Next is when a pod that was rejected is added again, unless other pods change before; zero: it was not rejected.
+	Next time.Time
 }
 
 // Plan is what applying a file does, or would do.

@@ -471,7 +471,7 @@ func TestAdmissionRefusal(t *testing.T) {
 	b.until("rejected", func() bool {
 		files := b.set.Files()
 		return len(files) == 2 && files[1].Reason == api.ReasonRejected && strings.Contains(text(files[1].Refused), "host port 80") &&
-			files[1].Definition != nil && files[1].Definition.Name == "web"
+			files[1].Definition != nil && files[1].Definition.Name == "web" && !files[1].Next.IsZero()
 	})
 	b.remove("db.toml")
 	b.untilPods(map[string]string{"web": "a"})

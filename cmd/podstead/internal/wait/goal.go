@@ -190,6 +190,11 @@ func complete(p *api.Pod) bool {
 	return p.Status.Outcome.State == api.RolloutComplete
 }
 
+// Settling reports whether a pod is ready, but has not stayed so for its minimum ready time since the newest request.
+func Settling(p *api.Pod) bool {
+	return p.Status.Outcome.State == api.RolloutProgressing && condition(p, api.PodReady).Status == "True"
+}
+
 // condition returns the condition of a type, or the zero condition.
 func condition(p *api.Pod, t api.ConditionType) api.Condition {
 	for _, c := range p.Status.Conditions {

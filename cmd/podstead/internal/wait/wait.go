@@ -27,6 +27,10 @@ type Outcome struct {
 	Missing []string
 	// Unmet are the names of pods that do not meet the condition. They are those of the wait if the daemon did not list the pods in time.
 	Unmet []string
+	// Settling are those of Unmet that are to become ready, and are [Settling].
+	Settling []string
+	// Stopped are those of Unmet that a person has stopped: they become ready after a start only.
+	Stopped []string
 	// None reports that no pod was selected.
 	None bool
 	// Listed reports that the daemon listed the pods in time.
@@ -175,6 +179,15 @@ func (r *run) meet(name string, p *api.Pod) {
 
 func (r *run) outcome() Outcome {
 	r.Unmet = slices.Sorted(maps.Keys(r.open))
+	for _, name := range r.Unmet {
+		switch t := r.open[name]; {
+		case !r.For.ready:
+		case Settling(&t.last):
+			r.Settling = append(r.Settling, name)
+		case !t.last.Status.StoppedAt.IsZero():
+			r.Stopped = append(r.Stopped, name)
+		}
+	}
 	r.None = len(r.Names)+len(r.open)+len(r.done) == 0
 	return r.Outcome
 }
