@@ -158,7 +158,8 @@ func nameTaken(l *loop, pod *spec.Pod) *NameTakenError {
 	}
 	p := l.snapshot.Load()
 	e := &NameTakenError{
-		Name: pod.Name, Holder: holder(p, pod), File: p.Owner.File, Deleting: p.Facts.Stop.Delete, Different: p.Pod.Hash != pod.Hash || p.Pod.Dir != pod.Dir,
+		Name: pod.Name, Holder: holder(p, pod), File: p.Owner.File,
+		Deleting: p.Facts.Stop.Delete, Different: p.Pod.Hash != pod.Hash || p.Pod.Dir != pod.Dir,
 	}
 	running := p.Owner.Process.Running()
 	lost := p.Owner.Session != "" && !p.Owner.Keep && !running // a pod that its client keeps is not deleted

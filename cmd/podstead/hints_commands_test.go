@@ -34,6 +34,7 @@ var recipes = map[string]recipe{
 	"start POD":                           {before: []string{"stop web"}},
 	"up FILE":                             {as: "podstead up once.toml"},
 	"validate X":                          {as: "podstead validate web.toml"},
+	"wait X --for=delete":                 {before: []string{"delete web --wait=false"}},
 
 	"bundle create DIR -o FILE":  {as: "podstead bundle create pods -o web.bundle"},
 	"cp POD:FILE FILE":           {as: "podstead cp web:/bin/busybox busybox"},

@@ -207,13 +207,13 @@ const settling = "the pod is ready, but has not stayed so for its minimum ready 
 
 // unmetHints returns the hint for the first pod that does not meet a condition, unless the error has the cause.
 func unmetHints(o *wait.Outcome) []string {
-	for _, name := range o.Unmet {
+	for _, pod := range o.Unmet {
 		switch {
-		case slices.Contains(o.Settling, name):
-		case slices.Contains(o.Stopped, name):
-			return []string{"the pod is stopped: start it with podstead start " + name}
+		case slices.Contains(o.Settling, pod):
+		case slices.Contains(o.Stopped, pod):
+			return []string{"the pod is stopped: start it with podstead start " + pod}
 		default:
-			return []string{"run podstead why " + name + " to see what the pod waits for"}
+			return []string{"run podstead why " + pod + " to see what the pod waits for"}
 		}
 	}
 	return nil
