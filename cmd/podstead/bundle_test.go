@@ -175,7 +175,7 @@ func TestBundleSignatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shop := b.Manifest.Images[0]
+	shop := b.Images[0]
 	images.Add(api.Image{Name: shop.Name, Digest: shop.Digest, Verification: api.ImageUnverified})
 	h.fails(t, "bundle apply "+path+" --dry-run", statusFailed, unsigned)
 	images.Add(api.Image{Name: shop.Name, Digest: shop.Digest, Verification: api.ImageVerified})

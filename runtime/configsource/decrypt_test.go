@@ -202,7 +202,8 @@ func TestDecryptFails(t *testing.T) {
 		{"no support of TPMs", `echo "TPM2 support not available" >&2; exit 1`, foreignHost + "TPM2 support"},
 		{
 			"no libraries", `echo "TPM2 support is not installed." >&2; exit 1`,
-			"it was encrypted with a TPM, and the libraries for the TPM are not installed on this host (systemd-creds: TPM2 support is not ",
+			"it was encrypted with a TPM, and the libraries for the TPM are not installed on this host (systemd-creds: TPM2 support is " +
+				"not ",
 		},
 		{
 			"no TPM", `echo "Failed to initialize TCTI context: tcti:IO failure" >&2; exit 1`,
