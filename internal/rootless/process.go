@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,19 +72,30 @@ const (
 	pollInterval = 20 * time.Millisecond
 )
 
-// killAll kills what list returns until it returns nothing.
+// killAll kills what list returns until it returns nothing, and waits until all of them have exited: a process that exits loses its
+// arguments first, by which list may know it.
 func killAll(ctx context.Context, list func() ([]process, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, killTimeout)
 	defer cancel()
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
+	killed := map[process]bool{}
 	for {
 		left, err := list()
-		if err != nil || len(left) == 0 {
+		if err != nil {
 			return err
+		}
+		for p := range killed {
+			if p.runs() && !slices.Contains(left, p) {
+				left = append(left, p)
+			}
+		}
+		if len(left) == 0 {
+			return nil
 		}
 		for _, p := range left {
 			err = errors.Join(err, p.kill())
+			killed[p] = true
 		}
 		if err != nil {
 			return err
