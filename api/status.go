@@ -63,8 +63,9 @@ type PodStatus struct {
 
 // RequestOutcome is what became of a request that has started a pod or changed its definition.
 type RequestOutcome struct {
-	// State is Complete if the pod has been ready for its minimum ready time (minReadySeconds), or has succeeded, and Failed if a container
-	// has failed before, or the pod was not ready in time. A pod that is kept can be Complete later.
+	// State is Ready if the pod is ready, Complete if it has been so for its minimum ready time (minReadySeconds), or has succeeded, and
+	// Failed if a container has failed before, or the pod was not ready in time. A pod that is kept can be Complete later. Otherwise it is
+	// Progressing, also if the pod is ready but is being restarted or stopped.
 	State   RolloutState
 	Message string // why it is not complete
 	// Request is the number of the request. It tells an outcome from that of the request before, also if the definition is the same, as

@@ -35,7 +35,7 @@ func (d *decoder) rewriteHint(n *node, want string) string {
 	var value string
 	switch {
 	case want == "a table" && n.key == "schedule" && isString && len(s) <= 64:
-		return "write schedule = { cron = " + strconv.Quote(s) + " }"
+		return "write " + d.format.assign("schedule", d.format.table([]pair{{"cron", s}}))
 	case want == "a table":
 		if hint := longHint(d.format, n); hint != "" {
 			return hint

@@ -133,7 +133,7 @@ func (s *stream) jobFields(of *node) func(root *node) {
 			names = append(names, textOf(c.child("name")))
 		}
 	}
-	rules := s.failurePolicy(of, names, retries > 0 && retries != noLimit)
+	rules := s.failurePolicy(of, names, retries != noLimit)
 	if rules != nil && retries > 0 {
 		s.ownPolicies(pod)
 	}

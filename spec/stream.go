@@ -36,6 +36,7 @@ type stream struct {
 func readStream(data []byte, o *Options) ([]source, Problems, error) {
 	documents, err := yamlDocuments(data)
 	if err != nil {
+		err.at = blockErrorAt(data, err)
 		return nil, nil, err
 	}
 	s := &stream{

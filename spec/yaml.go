@@ -30,9 +30,7 @@ func yamlDocuments(data []byte) (documents []*yaml.Node, _ *syntaxError) {
 		case errors.Is(err, io.EOF):
 			return documents, nil
 		case err != nil:
-			failed := yamlError(err)
-			failed.at = blockErrorAt(data, failed)
-			return nil, failed
+			return nil, yamlError(err)
 		case n >= maxDocuments:
 			at := position{max(next.Line, 1), 1}
 			return nil, &syntaxError{at: at, message: fmt.Sprintf("file has more than %d documents", maxDocuments)}
@@ -78,10 +76,13 @@ func yamlError(err error) *syntaxError {
 // blockErrors are the errors for which the library gives the begin of the mapping or list, not the line that does not belong to it.
 var blockErrors = []string{"did not find expected key", "did not find expected '-' indicator"}
 
+// maxSearched is the size of a text in which the line of an error is searched: each step reads a part of the text again.
+const maxSearched = 64 << 10
+
 // blockErrorAt returns the position of an error of the library in a text: for one of [blockErrors] that of the first line with which the
 // text has the error, since the library reads no further.
 func blockErrorAt(data []byte, failed *syntaxError) position {
-	if !slices.ContainsFunc(blockErrors, func(text string) bool { return strings.HasSuffix(failed.message, text) }) {
+	if len(data) > maxSearched || !slices.ContainsFunc(blockErrors, func(text string) bool { return strings.HasSuffix(failed.message, text) }) {
 		return failed.at
 	}
 	lines := bytes.SplitAfter(data, []byte("\n"))

@@ -280,7 +280,7 @@ func (a *app) inForeground(
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	stops := make(chan struct{})
+	stops := make(chan struct{}, cap(signals)) // so that signals are told apart by when they arrive, also while pods are being created
 	go forward(ctx, signals, stops)
 	o := follow.Options{
 		Daemon: s.Client, Connect: s.Connect, Printer: printer, Session: uuid.NewString(), Keep: !f.remove,
@@ -294,7 +294,7 @@ func (a *app) inForeground(
 
 // sameStop is the time after a signal in which further signals are the same request to stop. timeout(1) signals the command and then its
 // process group, which the command is in. When a terminal closes, the kernel and the shell send SIGHUP, each on its own.
-const sameStop = 250 * time.Millisecond
+const sameStop = 100 * time.Millisecond
 
 // forward sends a value to stops for each request to stop, until the context ends. Signals in quick succession are one request.
 func forward(ctx context.Context, signals <-chan os.Signal, stops chan<- struct{}) {

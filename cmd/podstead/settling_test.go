@@ -41,13 +41,14 @@ func TestTimeoutOfReadyPod(t *testing.T) {
 func TestSignalsOfOneStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		signals, stops := make(chan os.Signal, 8), make(chan struct{})
+		signals, stops := make(chan os.Signal, 8), make(chan struct{}, 8)
 		go forward(ctx, signals, stops)
 		requested := func(n int) int {
 			for range n {
 				signals <- os.Interrupt
 				time.Sleep(time.Millisecond)
 			}
+			time.Sleep(time.Second) // nothing reads stops while pods are being created
 			count := 0
 			for {
 				synctest.Wait()
@@ -63,7 +64,6 @@ func TestSignalsOfOneStop(t *testing.T) {
 			if got := requested(signalled); got != 1 {
 				t.Errorf("request %d with %d signals: got %d stops, want 1", i, signalled, got)
 			}
-			time.Sleep(time.Second)
 		}
 		cancel()
 		synctest.Wait()

@@ -71,7 +71,7 @@ func withPullPolicies(pod *spec.Pod, f *lifecycle.Facts) spec.Pod {
 // outcomeOf converts what became of the newest request. What is going to be rolled back has not failed yet: how that ends is said then.
 func outcomeOf(s *supervisor.Snapshot) api.RequestOutcome {
 	o := api.RequestOutcome{State: api.RolloutState(s.Outcome.State), Message: s.Outcome.Message, Request: s.Facts.Trial.N}
-	if s.Outcome.State == lifecycle.OutcomeReady || s.Facts.Trial.Holds() {
+	if s.Facts.Trial.Holds() {
 		o.State = api.RolloutProgressing
 	}
 	return o

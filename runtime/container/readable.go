@@ -12,7 +12,7 @@ import (
 // Readable returns why the variables or the seccomp profile of a container of the pod cannot be read at present. It changes nothing. It
 // leaves out variables from files in volumes, which other containers of the pod may write first.
 func (s *Service) Readable(d *oci.Downward) error {
-	values := newSecretSnapshot(s.config.Values, nil)
+	values := newSecretSnapshot(s.config.Values, nil, &spec.Container{})
 	var failed []error
 	for _, list := range [...][]spec.Container{d.Pod.InitContainers, d.Pod.Containers} {
 		for i := range list {

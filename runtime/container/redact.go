@@ -25,6 +25,7 @@ const redacted = "[hidden]"
 type secretSnapshot struct {
 	source     volume.Values
 	files      readFile
+	keys       map[envFile]map[string]bool // that the container takes from files
 	kept       map[string]map[string][]byte
 	envFiles   map[envFile]*oci.EnvFile
 	fileBytes  int                        // of all files
@@ -42,10 +43,20 @@ const maxFileBytes = 16 * volume.MaxFileBytes
 // readFile reads a file in a volume of a pod, see [volume.Set.ReadFile].
 type readFile func(volume, path string) ([]byte, error)
 
-// newSecretSnapshot returns a snapshot that reads from source and files.
-func newSecretSnapshot(source volume.Values, files readFile) *secretSnapshot {
+// newSecretSnapshot returns a snapshot that reads from source, and from files for the variables of a container.
+func newSecretSnapshot(source volume.Values, files readFile, c *spec.Container) *secretSnapshot {
+	keys := map[envFile]map[string]bool{}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil && from.FileKeyRef != nil {
+			at := envFile{from.FileKeyRef.VolumeName, from.FileKeyRef.Path}
+			if keys[at] == nil {
+				keys[at] = map[string]bool{}
+			}
+			keys[at][from.FileKeyRef.Key] = true
+		}
+	}
 	return &secretSnapshot{
-		source: source, files: files, kept: map[string]map[string][]byte{},
+		source: source, files: files, keys: keys, kept: map[string]map[string][]byte{},
 		envFiles: map[envFile]*oci.EnvFile{}, ofFiles: map[spec.FileKeyRef]string{},
 	}
 }
@@ -111,7 +122,7 @@ func (s *secretSnapshot) envFile(at envFile) (*oci.EnvFile, error) {
 	if s.fileBytes += len(text); s.fileBytes > maxFileBytes {
 		return nil, tooLarge
 	}
-	s.envFiles[at] = oci.NewEnvFile(text)
+	s.envFiles[at] = oci.NewEnvFile(text, s.keys[at])
 	return s.envFiles[at], nil
 }
 
@@ -184,7 +195,7 @@ func (s *secretSnapshot) Redact(err error) error {
 // redactError removes the values of the secrets in a container's variables from an error. If a secret cannot be read now, the text of the
 // error is replaced. A nil error stays nil.
 func redactError(source volume.Values, files readFile, pod *spec.Pod, c *spec.Container, err error) error {
-	values := newSecretSnapshot(source, files)
+	values := newSecretSnapshot(source, files, c)
 	unreadable := false
 	check := func(err error) {
 		unreadable = unreadable || err != nil && !errors.Is(err, fs.ErrNotExist) // what is missing cannot be in the error

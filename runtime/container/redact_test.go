@@ -88,13 +88,15 @@ func fileVariable(path string) spec.EnvVar {
 // together are bounded.
 func TestMaskedFiles(t *testing.T) {
 	reads := 0
+	c := &spec.Container{Env: []spec.EnvVar{fileVariable("app.env"), fileVariable("app.env"), fileVariable("0"), fileVariable("1"), fileVariable("2")}}
+	c.Env[1].ValueFrom.FileKeyRef.Key = "EMPTY"
 	values := newSecretSnapshot(configsource.Source{}, func(volume, path string) ([]byte, error) {
 		reads++
 		if path != "app.env" {
 			return []byte("KEY='" + strings.Repeat(strings.Repeat("x", 1<<10)+"\n", 500) + "'"), nil
 		}
 		return []byte("KEY='hunter2'\nEMPTY=''\n"), nil
-	})
+	}, c)
 	ref := *fileVariable("app.env").ValueFrom.FileKeyRef
 	empty := ref
 	empty.Key = "EMPTY"
@@ -127,12 +129,13 @@ func TestLargeFiles(t *testing.T) {
 		reads++
 		return text, nil
 	}
-	values := newSecretSnapshot(configsource.Source{}, files)
 	c := &spec.Container{}
 	for i := range 20 {
-		variable := fileVariable(strconv.Itoa(i))
-		c.Env = append(c.Env, variable)
-		value, err := values.FileValue(variable.ValueFrom.FileKeyRef)
+		c.Env = append(c.Env, fileVariable(strconv.Itoa(i)))
+	}
+	values := newSecretSnapshot(configsource.Source{}, files, c)
+	for i := range c.Env {
+		value, err := values.FileValue(c.Env[i].ValueFrom.FileKeyRef)
 		if fits := i < 16; fits != (err == nil) || fits != (value == "a") {
 			t.Errorf("file %d of 1 MiB: %q, %v", i, value, err)
 		}

@@ -113,7 +113,7 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	if err != nil {
 		return nil, err
 	}
-	n.values = newSecretSnapshot(s.config.Values, s.filesOf(ctx, uid, in.Pod))
+	n.values = newSecretSnapshot(s.config.Values, s.filesOf(ctx, uid, in.Pod), in.Container)
 	values := n.values
 	variables, err := oci.Resolve(in.Container, d, values)
 	if err != nil {

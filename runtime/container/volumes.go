@@ -39,7 +39,7 @@ func (s *Service) Volumes(
 		return nil, nil, nil, err
 	}
 	request := volume.Request{Images: images, UserNamespace: users, Existing: true}
-	variables, variablesErr := oci.Resolve(c, d, newSecretSnapshot(s.config.Values, s.filesOf(ctx, uid, pod)))
+	variables, variablesErr := oci.Resolve(c, d, newSecretSnapshot(s.config.Values, s.filesOf(ctx, uid, pod), c))
 	if variablesErr == nil {
 		request.Variables = variables.Map()
 	}

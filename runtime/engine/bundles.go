@@ -116,12 +116,12 @@ func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 }
 
 // repairShimPath records the program that cleans up after a shim, if the bundle has no record, the recorded program does not exist, or it
-// is podstead, which cleaned up in versions before 2026-11-30.
+// has another name: in versions before 2026-11-30, podstead cleaned up if [shim.Name] was not installed.
 func repairShimPath(bundle, shimPath string) error {
 	file := filepath.Join(bundle, "shim-binary-path")
 	have, err := os.ReadFile(file)
 	if err == nil {
-		if _, err := os.Stat(string(have)); err == nil && filepath.Base(string(have)) != "podstead" {
+		if _, err := os.Stat(string(have)); err == nil && filepath.Base(string(have)) == shim.Name {
 			return nil
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {

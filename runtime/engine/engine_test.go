@@ -128,8 +128,8 @@ func TestScanBundles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	program := filepath.Join(state, "shim")
-	write("shim", "")
+	program := filepath.Join(state, shim.Name)
+	write(shim.Name, "")
 	tasks, sandboxes := taskPlugin+"/"+Namespace, sandboxPlugin+"/"+Namespace
 	write(tasks+"/ended/exit.json", `{"Timestamp":"2026-01-02T03:04:05Z","Pid":7,"Status":9}`)
 	write(tasks+"/runs/shim-binary-path", "/gone")
@@ -143,8 +143,8 @@ func TestScanBundles(t *testing.T) {
 	write(tasks+"/oom/oom-killed", "")
 	write("io.containerd.runtime.v2.task/other/ended/exit.json", `{"Timestamp":"2026-01-02T03:04:05Z","Pid":7,"Status":9}`)
 	write(sandboxes+"/pod/shim-binary-path", program)
-	write("podstead", "") // cleaned up after shims in earlier versions
-	write(tasks+"/oom/shim-binary-path", filepath.Join(state, "podstead"))
+	write("podstead-1.9", "") // cleaned up after shims in earlier versions, also with another name
+	write(tasks+"/oom/shim-binary-path", filepath.Join(state, "podstead-1.9"))
 
 	if _, err := scanBundles(state, ""); !errors.Is(err, shim.ErrMissing) {
 		t.Errorf("without the program for shims: %v", err)

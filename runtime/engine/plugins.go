@@ -72,6 +72,9 @@ func (e *Engine) load(ctx context.Context) (plugInSet, access, error) {
 			set.servers = append(set.servers, s)
 		}
 	}
+	if len(set.servers) == 0 {
+		return set, access{}, errors.New("containerd's server for shims is not loaded")
+	}
 	found, err := newAccess(plugin.NewContext(ctx, set.Set, nil))
 	return set, found, err
 }

@@ -107,7 +107,7 @@ func (s stored) FileValue(ref *spec.FileKeyRef) (string, error) {
 	if !known {
 		return "", fmt.Errorf("open: %w", fs.ErrNotExist)
 	}
-	return NewEnvFile([]byte(text)).Value(ref.Key)
+	return NewEnvFile([]byte(text), map[string]bool{ref.Key: true}).Value(ref.Key)
 }
 
 func (s stored) ConfigMap(_ *spec.Pod, name string) (map[string][]byte, error) {

@@ -13,11 +13,12 @@ import (
 // errNotText is the error for a value that cannot be that of a variable.
 var errNotText = errors.New("the value is not UTF-8 text without null characters")
 
-// EnvFile is an env file. It is read as far as a value needs, and each line once, however many values are taken from it. The format is that
+// EnvFile is an env file, from which the values of some keys are taken. It is read as far as a value needs, and each line once, however many values are taken from it. The format is that
 // of fileKeyRef (KEP-3721), which POSIX shells read in the same way. It is not safe for concurrent use.
 type EnvFile struct {
 	lines  envFile
-	values map[string]lineValue // of what was read, without later assignments to the same keys
+	keys   map[string]bool
+	values map[string]lineValue // of the keys that were read, without later assignments to them
 	err    error                // why no more is read; [io.EOF] at the end
 }
 
@@ -27,13 +28,13 @@ type lineValue struct {
 	line int
 }
 
-// NewEnvFile returns the env file with a text.
-func NewEnvFile(text []byte) *EnvFile {
+// NewEnvFile returns the env file with a text, for these keys. Others are read and not kept.
+func NewEnvFile(text []byte, keys map[string]bool) *EnvFile {
 	lines := bufio.NewScanner(bytes.NewReader(text)) // of less than 64 KiB, as in the kubelet
-	return &EnvFile{lines: envFile{lines: lines}, values: map[string]lineValue{}}
+	return &EnvFile{lines: envFile{lines: lines}, keys: keys, values: map[string]lineValue{}}
 }
 
-// Value returns the value of a key, or "" if the file does not set it. The first line that sets it counts, and what follows is not read.
+// Value returns the value of one of the keys, or "" if the file does not set it. The first line that sets it counts, and what follows is not read.
 // Errors are those of the kubelet, with the number of a line and without values.
 func (f *EnvFile) Value(key string) (string, error) {
 	for {
@@ -67,7 +68,7 @@ func (f *EnvFile) read() error {
 	if err != nil {
 		return err
 	}
-	if _, known := f.values[name]; !known {
+	if _, known := f.values[name]; !known && f.keys[name] {
 		f.values[name] = lineValue{value, f.lines.number}
 	}
 	return nil

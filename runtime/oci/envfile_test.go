@@ -37,7 +37,7 @@ func TestEnvFile(t *testing.T) {
 		{"not UTF-8", "A='\xff'\nKEY='a\xff'\n", "", "line 2: the value is not UTF-8 text without null characters"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			f := NewEnvFile([]byte(test.text))
+			f := NewEnvFile([]byte(test.text), map[string]bool{"KEY": true})
 			for range 2 {
 				value, err := f.Value("KEY")
 				if value != test.want || (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
@@ -57,7 +57,7 @@ func TestEnvFileValues(t *testing.T) {
 		"A": {"1", ""}, "B": {"", "line 2: " + errNotText.Error()}, "C": {"3", ""}, "D": {"", invalid}, "E": {"", invalid},
 	}
 	for _, keys := range []string{"ABCDE", "EDCBA", "CACBDA"} {
-		f := NewEnvFile(text)
+		f := NewEnvFile(text, map[string]bool{"A": true, "B": true, "C": true, "D": true, "E": true})
 		for key := range strings.SplitSeq(keys, "") {
 			var got result
 			value, err := f.Value(key)

@@ -54,15 +54,19 @@ func (s *Set) publish(d *decision) {
 			f.reported[r.file] = r.state
 		}
 	}
-	if !f.unloaded.IsZero() || slices.EqualFunc(f.shown, d.files, same) {
+	if !f.unloaded.IsZero() {
 		return
 	}
+	unchanged := slices.EqualFunc(f.shown, d.files, same)
 	maps.DeleteFunc(f.reported, func(key string, _ string) bool {
 		return !slices.ContainsFunc(d.files, func(shown File) bool { return shown.key() == key })
 	})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.shown, s.files = d.files, d.files
+	if unchanged { // but for times
+		return
+	}
 	close(s.changed)
 	s.changed = make(chan struct{})
 }

@@ -52,6 +52,19 @@ func with(c api.PodChange, changes ...func(*api.Pod)) api.PodChange {
 func notReady(p *api.Pod) {
 	p.Status.Conditions[0].Status, p.Status.Outcome.State = "False", api.RolloutProgressing
 }
+
+// TestSettling: a pod can be ready while a change of its definition or a restart is about to stop it.
+func TestSettling(t *testing.T) {
+	for state, want := range map[api.RolloutState]bool{
+		api.RolloutProgressing: false, api.RolloutReady: true, api.RolloutComplete: false, api.RolloutFailed: false, "": false,
+	} {
+		c := with(pod("1", "a"), func(p *api.Pod) { p.Status.Outcome.State = state })
+		if Settling(&c.Object) != want {
+			t.Errorf("%q, ready: want settling %v", state, want)
+		}
+	}
+}
+
 func progressing(p *api.Pod)       { p.Status.Outcome.State = api.RolloutProgressing }
 func earlier(p *api.Pod)           { p.Status.Outcome = api.RequestOutcome{} }
 func request(n int) func(*api.Pod) { return func(p *api.Pod) { p.Status.Outcome.Request = n } }
