@@ -196,13 +196,13 @@ func (s *shared) runsWith(now *Snapshot, to *spec.Pod, images map[string]lifecyc
 	return startsAgain(now.Facts, e)
 }
 
-// startsAgain reports whether a change starts the pod again: it has completed, failed or is being evicted, and a container was changed or
-// the new definition does not let the pod end, for example with another restart policy. A pod that was stopped by a user stays stopped.
+// startsAgain reports whether a change starts the pod again: it has completed, failed or is being evicted, and a container was changed, one
+// that has failed gets other limits, or the new definition does not let the pod end, for example with another restart policy. A pod that was stopped by a user stays stopped.
 func startsAgain(f lifecycle.Facts, e lifecycle.DefinitionChanged) bool {
 	if f.Stop.ByUser || !lifecycle.Terminating(e.From, f) {
 		return false
 	}
-	return len(e.Images) > 0 || !lifecycle.Terminating(e.To, f.Apply(e))
+	return len(e.Images) > 0 || e.ResizesFailed(f) || !lifecycle.Terminating(e.To, f.Apply(e))
 }
 
 // peer returns the newest snapshot of a pod for the pods that wait for it. See [peers].

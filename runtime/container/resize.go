@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -36,6 +37,9 @@ func (s *Service) Resize(ctx context.Context, uid string, pod *spec.Pod) error {
 func (s *Service) resize(ctx context.Context, uid string, pod *spec.Pod) error {
 	groups := s.config.Cgroups
 	if groups.Without(uid) {
+		if refused := s.config.Host.CheckWithoutCgroups(pod); len(refused) > 0 {
+			return errors.New(refused[0].Message + "; a restart of the pod sets them")
+		}
 		return nil
 	}
 	limits := oci.PodLimits(pod, s.config.PidsLimit)
@@ -44,7 +48,7 @@ func (s *Service) resize(ctx context.Context, uid string, pod *spec.Pod) error {
 		err = checkUsage(groups.Pod(uid), limits.Memory, list)
 	}
 	if err == nil {
-		err = groups.Raise(ctx, uid, limits)
+		err = s.limitPod(ctx, uid, limits, groups.Raise)
 	}
 	if err != nil {
 		return err
@@ -54,7 +58,20 @@ func (s *Service) resize(ctx context.Context, uid string, pod *spec.Pod) error {
 			return fmt.Errorf("resize container %q: %w", list[i].name, err)
 		}
 	}
-	return groups.Limit(ctx, uid, limits)
+	return s.limitPod(ctx, uid, limits, groups.Limit)
+}
+
+// limitPod sets limits of the cgroup of a pod, as a start and a resize do at the same time: a start that has read the earlier limits must not
+// write them after the resize.
+func (s *Service) limitPod(
+	ctx context.Context, uid string, l cgroup.Limits, set func(ctx context.Context, uid string, l cgroup.Limits) error,
+) error {
+	unlock, err := s.locks.Lock(ctx, uid+"/") // no container has an empty name
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return set(ctx, uid, l)
 }
 
 // resizable is a container that runs.
@@ -138,6 +155,9 @@ func checkUsage(podGroup string, podLimit int64, list []resizable) error {
 		usage := cgroup.UsageOf(path).Memory
 		switch {
 		case usage == nil:
+			if _, err := cgroup.LimitsOf(path); errors.Is(err, fs.ErrNotExist) && path != podGroup {
+				return // the container has exited
+			}
 			refused = append(refused, fmt.Sprintf("missing %s memory usage", what))
 		case usage.Usage >= uint64(limit):
 			refused = append(refused,

@@ -270,3 +270,17 @@ func TestRedirectLog(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// TestLastMessage reads what an OCI runtime has written, as JSON or as text.
+func TestLastMessage(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "\n": "",
+		`{"level":"warning","msg":"first","time":"t"}` + "\n" + `{"level":"error","msg":"no such process\n","time":"t"}` + "\n": "no such process",
+		"flag provided but not defined\n": "flag provided but not defined",
+		`{"msg":"cut of`:                  `{"msg":"cut of`,
+	} {
+		if got := lastMessage([]byte(text)); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}

@@ -3,12 +3,14 @@ package engine
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	api "github.com/containerd/containerd/api/services/tasks/v1"
@@ -364,11 +366,11 @@ func (t *monitoredTasks) update(ctx context.Context, id string, resources []byte
 	}
 	ctx, cancel := context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
-	args := []string{"--root", program.Root}
+	args := []string{"--root", program.Root, "--log-format", "json"}
 	if program.SystemdCgroup {
 		args = append(args, "--systemd-cgroup")
 	}
-	cmd := exec.CommandContext(ctx, program.Binary, append(args, "update", "--resources", "/dev/stdin", id)...)
+	cmd := exec.CommandContext(ctx, program.Binary, append(args, "update", "--resources", "/proc/self/fd/0", id)...)
 	cmd.Stdin = bytes.NewReader(resources)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
@@ -376,9 +378,24 @@ func (t *monitoredTasks) update(ctx context.Context, id string, resources []byte
 	case ctx.Err() != nil:
 		return fmt.Errorf("OCI runtime update: %w", ctx.Err())
 	case err != nil:
-		return fmt.Errorf("OCI runtime update failed: %w: %s", err, bytes.TrimSpace(out[:min(len(out), maxUpdateOutput)]))
+		return fmt.Errorf("OCI runtime update failed: %w: %s", err, lastMessage(out[:min(len(out), maxUpdateOutput)]))
 	}
 	return nil
+}
+
+// lastMessage returns the last message of an OCI runtime, which writes JSON or, before it reads its flags, text.
+func lastMessage(out []byte) (message string) {
+	for line := range bytes.Lines(out) {
+		var entry struct{ Msg string }
+		text := string(bytes.TrimSpace(line))
+		if json.Unmarshal(line, &entry) == nil && entry.Msg != "" {
+			text = strings.TrimSpace(entry.Msg)
+		}
+		if text != "" {
+			message = text
+		}
+	}
+	return message
 }
 
 // maxUpdateOutput bounds the output of the OCI runtime in an error.

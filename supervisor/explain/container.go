@@ -335,7 +335,11 @@ func (b *builder) evidence(a *lifecycle.Attempt) *api.Evidence {
 	if a.Exit.Reason == lifecycle.ReasonOOMKilled {
 		e.MemoryPeak = a.Exit.MemoryPeak
 		if c := b.definition(a.Container); c != nil {
-			limit := c.Resources.Limits[spec.ResourceMemory]
+			had := c.Resources
+			if a.Resources != nil {
+				had = *a.Resources
+			}
+			limit := had.Limits[spec.ResourceMemory]
 			e.MemoryLimit = limit.Value()
 		}
 	}

@@ -35,13 +35,38 @@ func (f *Facts) requestResize(e DefinitionChanged) {
 		}
 		resized = true
 		h := f.Containers[from.Name]
-		if h != nil && !slices.Contains(e.Restarted, from.Name) && h.Newest.live() && h.Newest.Resources == nil {
-			h.Newest.Resources = &from.Resources
+		if h == nil || slices.Contains(e.Restarted, from.Name) {
+			continue
+		}
+		for _, a := range [...]*Attempt{&h.Previous, &h.Newest} {
+			if a.N() > 0 && a.Resources == nil {
+				a.Resources = &from.Resources
+			}
 		}
 	}
 	if resized {
 		f.Resize = Resize{N: f.Resize.N + 1, Requested: e.At, Issued: f.Resize.Issued}
 	}
+}
+
+// resized ends the back-off of a container that gets other requests or limits, and counts its restarts anew: those before had the earlier
+// ones (kubelet: GetBackoffKey).
+func (f *Facts) resized(from, to *spec.Container) {
+	if h := f.Containers[from.Name]; h != nil && !sameResources(from, to) {
+		h.resetDelays()
+		h.Exits = 0
+	}
+}
+
+// ResizesFailed reports whether the change gives other requests or limits to a container whose newest run has failed.
+func (e DefinitionChanged) ResizesFailed(f Facts) bool {
+	for from := range containersOf(e.From) {
+		to := e.To.Container(from.Name)
+		if to != nil && !sameResources(from, to) && f.Container(from.Name).Newest.countsAsFailed() {
+			return true
+		}
+	}
+	return false
 }
 
 // sameResources reports whether two definitions have the same requests and limits of CPU and memory.
@@ -93,7 +118,9 @@ func (e PodResized) apply(f *Facts) {
 	}
 	f.Resize.drop()
 	for _, c := range f.Containers {
-		c.Newest.Resources = nil
+		if c.Newest.live() {
+			c.Newest.Resources = nil
+		}
 	}
 }
 

@@ -133,3 +133,27 @@ func TestStatusOfResize(t *testing.T) {
 		})
 	}
 }
+
+// TestResizesFailed: other limits start a pod again that has failed, if they are those of a container that has.
+func TestResizesFailed(t *testing.T) {
+	change := lifecycle.DefinitionChanged{From: limitedPod("1"), To: limitedPod("2")}
+	same := lifecycle.DefinitionChanged{From: limitedPod("1"), To: limitedPod("1")}
+	for _, test := range []struct {
+		name   string
+		past   history
+		change lifecycle.DefinitionChanged
+		want   bool
+	}{
+		{"it has failed", history{up(), ran("app", 1, 137)}, change, true},
+		{"it has failed, and its limits are the same", history{up(), ran("app", 1, 137)}, same, false},
+		{"it has succeeded", history{up(), ran("app", 1, 0)}, change, false},
+		{"it runs", history{up(), running("app", 1)}, change, false},
+		{"another one has failed", history{up(), running("app", 1), ran("other", 1, 1)}, change, false},
+		{"it has not been started", history{}, change, false},
+	} {
+		f := fold(test.past)
+		if got := test.change.ResizesFailed(f); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}

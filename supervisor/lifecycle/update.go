@@ -129,6 +129,7 @@ func (e DefinitionChanged) apply(f *Facts) {
 		default:
 			f.skipPostStart(c, e.To.Container(c.Name), e.At)
 			f.probeAgain(c, e.To.Container(c.Name), e.At)
+			f.resized(c, e.To.Container(c.Name))
 		}
 	}
 	for c := range containersOf(e.To) {
