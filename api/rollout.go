@@ -12,8 +12,6 @@ const (
 	RolloutProgressing RolloutState = "Progressing" // the pod is being changed, or has not been ready for its minimum ready time yet
 	RolloutComplete    RolloutState = "Complete"    // the pod is ready with it, and has stayed so, or has succeeded
 	RolloutFailed      RolloutState = "Failed"      // it failed, was rolled back, or cannot run
-	// RolloutReady is a state of a [RequestOutcome] only: the pod is ready, and has to stay so for its minimum ready time.
-	RolloutReady RolloutState = "Ready"
 )
 
 // GenerationOutcome is what became of a generation.

@@ -73,6 +73,9 @@ type RequestOutcome struct {
 	Request int
 }
 
+// Settling reports whether the pod is ready, and has to stay so for its minimum ready time: the state is Ready, which a rollout has not.
+func (o RequestOutcome) Settling() bool { return o.State == "Ready" }
+
 // Phase is v1.PodPhase.
 type Phase string
 

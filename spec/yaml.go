@@ -82,7 +82,8 @@ const maxSearched = 64 << 10
 // blockErrorAt returns the position of an error of the library in a text: for one of [blockErrors] that of the first line with which the
 // text has the error, since the library reads no further.
 func blockErrorAt(data []byte, failed *syntaxError) position {
-	if len(data) > maxSearched || !slices.ContainsFunc(blockErrors, func(text string) bool { return strings.HasSuffix(failed.message, text) }) {
+	ofBlock := func(text string) bool { return strings.HasSuffix(failed.message, text) }
+	if len(data) > maxSearched || !slices.ContainsFunc(blockErrors, ofBlock) {
 		return failed.at
 	}
 	lines := bytes.SplitAfter(data, []byte("\n"))

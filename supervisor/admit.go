@@ -197,7 +197,8 @@ func (s *shared) runsWith(now *Snapshot, to *spec.Pod, images map[string]lifecyc
 }
 
 // startsAgain reports whether a change starts the pod again: it has completed, failed or is being evicted, and a container was changed, one
-// that has failed gets other limits, or the new definition does not let the pod end, for example with another restart policy. A pod that was stopped by a user stays stopped.
+// that has failed gets other limits, or the new definition does not let the pod end, for example with another restart policy. A pod that
+// was stopped by a user stays stopped.
 func startsAgain(f lifecycle.Facts, e lifecycle.DefinitionChanged) bool {
 	if f.Stop.ByUser || !lifecycle.Terminating(e.From, f) {
 		return false

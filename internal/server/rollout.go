@@ -104,7 +104,7 @@ func (s *Server) outcome(pod string, generation int) (api.RolloutState, string) 
 	if exists && !stoppedAt(&snapshot).IsZero() {
 		return api.RolloutComplete, ""
 	}
-	if o := outcomeOf(&snapshot); exists && o.State != api.RolloutProgressing && o.State != api.RolloutReady {
+	if o := outcomeOf(&snapshot); exists && o.State != api.RolloutProgressing && !o.Settling() {
 		return cmp.Or(o.State, api.RolloutComplete), o.Message
 	}
 	return s.notYet(pod, generation)

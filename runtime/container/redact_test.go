@@ -88,7 +88,9 @@ func fileVariable(path string) spec.EnvVar {
 // together are bounded.
 func TestMaskedFiles(t *testing.T) {
 	reads := 0
-	c := &spec.Container{Env: []spec.EnvVar{fileVariable("app.env"), fileVariable("app.env"), fileVariable("0"), fileVariable("1"), fileVariable("2")}}
+	c := &spec.Container{Env: []spec.EnvVar{
+		fileVariable("app.env"), fileVariable("app.env"), fileVariable("0"), fileVariable("1"), fileVariable("2"),
+	}}
 	c.Env[1].ValueFrom.FileKeyRef.Key = "EMPTY"
 	values := newSecretSnapshot(configsource.Source{}, func(volume, path string) ([]byte, error) {
 		reads++

@@ -61,8 +61,8 @@ func (s *Service) resize(ctx context.Context, uid string, pod *spec.Pod) error {
 	return s.limitPod(ctx, uid, limits, groups.Limit)
 }
 
-// limitPod sets limits of the cgroup of a pod, as a start and a resize do at the same time: a start that has read the earlier limits must not
-// write them after the resize.
+// limitPod sets limits of the cgroup of a pod, as a start and a resize do at the same time: a start that has read the earlier limits must
+// not write them after the resize.
 func (s *Service) limitPod(
 	ctx context.Context, uid string, l cgroup.Limits, set func(ctx context.Context, uid string, l cgroup.Limits) error,
 ) error {

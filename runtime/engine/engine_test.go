@@ -275,7 +275,7 @@ func TestRedirectLog(t *testing.T) {
 func TestLastMessage(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "", "\n": "",
-		`{"level":"warning","msg":"first","time":"t"}` + "\n" + `{"level":"error","msg":"no such process\n","time":"t"}` + "\n": "no such process",
+		`{"msg":"first"}` + "\n" + `{"level":"error","msg":"no such process\n","time":"t"}` + "\n": "no such process",
 		"flag provided but not defined\n": "flag provided but not defined",
 		`{"msg":"cut of`:                  `{"msg":"cut of`,
 	} {

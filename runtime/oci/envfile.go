@@ -13,8 +13,9 @@ import (
 // errNotText is the error for a value that cannot be that of a variable.
 var errNotText = errors.New("the value is not UTF-8 text without null characters")
 
-// EnvFile is an env file, from which the values of some keys are taken. It is read as far as a value needs, and each line once, however many values are taken from it. The format is that
-// of fileKeyRef (KEP-3721), which POSIX shells read in the same way. It is not safe for concurrent use.
+// EnvFile is an env file, from which the values of some keys are taken. It is read as far as a value needs, and each line once, however
+// many values are taken from it. The format is that of fileKeyRef (KEP-3721), which POSIX shells read in the same way. It is not safe for
+// concurrent use.
 type EnvFile struct {
 	lines  envFile
 	keys   map[string]bool
@@ -34,8 +35,8 @@ func NewEnvFile(text []byte, keys map[string]bool) *EnvFile {
 	return &EnvFile{lines: envFile{lines: lines}, keys: keys, values: map[string]lineValue{}}
 }
 
-// Value returns the value of one of the keys, or "" if the file does not set it. The first line that sets it counts, and what follows is not read.
-// Errors are those of the kubelet, with the number of a line and without values.
+// Value returns the value of one of the keys, or "" if the file does not set it. The first line that sets it counts, and what follows is
+// not read. Errors are those of the kubelet, with the number of a line and without values.
 func (f *EnvFile) Value(key string) (string, error) {
 	for {
 		if v, known := f.values[key]; known {

@@ -96,8 +96,8 @@ type Attempt struct {
 	DeviceRemoved string  `json:"deviceRemoved,omitempty"` // the device for which the run is replaced, as in the pod file
 	DeviceAdded   Instant `json:"deviceAdded,omitzero"`    // when the devices existed without which the container could not be created
 
-	// Resources are the requests and limits of the run if those of its definition differ: a resize that replaces them is pending, or the run
-	// has exited before it. Nil: those of its definition.
+	// Resources are the requests and limits of the run if those of its definition differ: a resize that replaces them is pending, or the
+	// run has exited before it. Nil: those of its definition.
 	Resources *spec.Resources `json:"resources,omitempty"`
 
 	PostStart Hook   `json:"postStart,omitzero"`

@@ -191,7 +191,7 @@ func complete(p *api.Pod) bool {
 }
 
 // Settling reports whether a pod is ready, but has not stayed so for its minimum ready time since the newest request.
-func Settling(p *api.Pod) bool { return p.Status.Outcome.State == api.RolloutReady }
+func Settling(p *api.Pod) bool { return p.Status.Outcome.Settling() }
 
 // condition returns the condition of a type, or the zero condition.
 func condition(p *api.Pod, t api.ConditionType) api.Condition {

@@ -56,7 +56,7 @@ func notReady(p *api.Pod) {
 // TestSettling: a pod can be ready while a change of its definition or a restart is about to stop it.
 func TestSettling(t *testing.T) {
 	for state, want := range map[api.RolloutState]bool{
-		api.RolloutProgressing: false, api.RolloutReady: true, api.RolloutComplete: false, api.RolloutFailed: false, "": false,
+		api.RolloutProgressing: false, "Ready": true, api.RolloutComplete: false, api.RolloutFailed: false, "": false,
 	} {
 		c := with(pod("1", "a"), func(p *api.Pod) { p.Status.Outcome.State = state })
 		if Settling(&c.Object) != want {
