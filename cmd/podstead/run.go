@@ -280,7 +280,7 @@ func (a *app) inForeground(
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	stops := make(chan struct{}, cap(signals)) // so that signals are told apart by when they arrive, also while pods are being created
+	stops := make(chan struct{}, cap(signals)) // nothing reads it while pods are being created, but forward must see when signals arrive
 	go forward(ctx, signals, stops)
 	o := follow.Options{
 		Daemon: s.Client, Connect: s.Connect, Printer: printer, Session: uuid.NewString(), Keep: !f.remove,
