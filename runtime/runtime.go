@@ -20,9 +20,9 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 
-	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/internal/filecopy"
 	"github.com/podstead/podstead/internal/guard"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/configsource"
@@ -248,7 +248,7 @@ func Allocatable(o Options) (spec.ResourceList, error) {
 
 // DiagnoseNetwork checks the network of a runtime for faults, whether the runtime is running or not. It changes nothing.
 func DiagnoseNetwork(ctx context.Context, o Options) ([]network.Finding, error) {
-	bootID, err := bootid.Read()
+	bootID, err := proc.BootID()
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/configsource"
@@ -45,7 +45,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 			return nil, fmt.Errorf("start runtime: %w", err)
 		}
 	}
-	bootID, err := bootid.Read()
+	bootID, err := proc.BootID()
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}

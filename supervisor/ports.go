@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -146,7 +146,7 @@ type Clock func() lifecycle.Instant
 // SystemClock returns the clock of the current boot. Mono is CLOCK_BOOTTIME, which never leaps and also advances while the host is
 // suspended. Wall is the wall clock, without the monotonic reading of package time: times must follow a clock that is set.
 func SystemClock() (Clock, error) {
-	boot, err := bootid.Read()
+	boot, err := proc.BootID()
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/internal/proc"
 )
 
 const (
@@ -42,7 +42,7 @@ func readBoot(ctx context.Context, dir string, log *slog.Logger) (b *bootMark, u
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	current, bootErr := bootid.Read()
+	current, bootErr := proc.BootID()
 	if err = errors.Join(err, bootErr); err != nil {
 		b.report(ctx, err)
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 )
 
@@ -26,7 +26,7 @@ func (h *host) awaitMark(ctx context.Context, exists bool) error {
 	defer poll.Stop()
 	for {
 		text, err := os.ReadFile(filepath.Join(h.config.StateDir, "booted"))
-		boot, bootErr := bootid.Read()
+		boot, bootErr := proc.BootID()
 		if bootErr != nil || exists && string(text) == boot+"\n" || !exists && errors.Is(err, fs.ErrNotExist) {
 			return bootErr
 		}
@@ -77,7 +77,7 @@ func TestPowerLoss(t *testing.T) {
 		t.Errorf("%d power losses before the first one", n)
 	}
 	stop()
-	boot, err := bootid.Read()
+	boot, err := proc.BootID()
 	if err != nil {
 		t.Fatal(err)
 	}

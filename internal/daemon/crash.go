@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/internal/statefile"
 )
 
@@ -60,7 +60,7 @@ func recordLife(dir string) error {
 		return err
 	}
 	err = errors.Join(debug.SetCrashOutput(f, debug.CrashOptions{}), f.Close())
-	boot, bootErr := bootid.Read()
+	boot, bootErr := proc.BootID()
 	l := life{os.Getpid(), boot, sinceBoot()}
 	return errors.Join(err, bootErr, LifeFormat.Write(filepath.Join(dir, lifeFile), l, statefile.Unknown{}))
 }
@@ -83,7 +83,7 @@ func lastCrash(dir string) string {
 	}
 	var last life
 	_, err = LifeFormat.Read(filepath.Join(dir, lifeFile), &last)
-	boot, bootErr := bootid.Read()
+	boot, bootErr := proc.BootID()
 	if errors.Join(err, bootErr) != nil || last.Boot != boot {
 		return ""
 	}

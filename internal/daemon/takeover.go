@@ -1,7 +1,6 @@
 package daemon
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/engine"
 )
 
@@ -25,15 +25,8 @@ func stopHolder(held *engine.ErrInUse) (stopping, service bool) {
 	if !hasOpen(held.Pid, held.Path) {
 		return false, false
 	}
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", held.Pid))
-	if err != nil {
-		return false, false
-	}
-	args := bytes.Split(line, []byte{0})
-	has := func(arg string) bool {
-		return slices.ContainsFunc(args, func(a []byte) bool { return string(a) == arg })
-	}
-	if !has("daemon") || !has("--on-demand") {
+	args := proc.Args(held.Pid)
+	if !slices.Contains(args, "daemon") || !slices.Contains(args, "--on-demand") {
 		return false, true
 	}
 	return unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0) == nil, false

@@ -8,13 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
-// process identifies a process until the next boot. Start is field 22 of proc_pid_stat(5). The zero value is none.
+// process identifies a process until the next boot. Start is that of [proc.Stat]. The zero value is none.
 type process struct {
 	PID   int    `json:"pid,omitempty"`
 	Start uint64 `json:"start,omitempty"`
@@ -22,19 +23,11 @@ type process struct {
 
 // processOf returns the process with an ID. The zero value: there is none, or it is a zombie.
 func processOf(pid int) process {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
+	s, err := proc.StatOf(pid)
+	if err != nil || !s.Running() {
 		return process{}
 	}
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // the name may contain anything
-	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
-		return process{}
-	}
-	start, err := strconv.ParseUint(fields[19], 10, 64)
-	if err != nil {
-		return process{}
-	}
-	return process{pid, start}
+	return process{pid, s.Start}
 }
 
 // runs reports whether the process exists.
@@ -143,17 +136,12 @@ func (u userNamespace) has(p process) bool {
 
 // processes returns the processes that the namespace has.
 func (u userNamespace) processes() ([]process, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, err
-	}
+	all, err := proc.List()
 	var found []process
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			if p := processOf(pid); p.PID != 0 && u.has(p) {
-				found = append(found, p)
-			}
+	for _, pid := range all {
+		if p := processOf(pid); p.PID != 0 && u.has(p) {
+			found = append(found, p)
 		}
 	}
-	return found, nil
+	return found, err
 }

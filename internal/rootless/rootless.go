@@ -22,8 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/atomicfile"
-	"github.com/podstead/podstead/internal/bootid"
-	"github.com/podstead/podstead/internal/idmap"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/forwarder"
 	"github.com/podstead/podstead/runtime/monitor"
@@ -96,11 +95,11 @@ var inside = sync.OnceValue(func() bool {
 	}
 	text, err := os.ReadFile("/proc/self/uid_map")
 	const all = 1<<32 - 2 // the last ID in the first user namespace
-	return err == nil && idmap.LastMapped(string(text)) < all
+	return err == nil && proc.LastMapped(string(text)) < all
 })
 
 // User returns the ID outside of the namespaces of the user who is root in them, for a process that is [Inside].
-func User() int { return idmap.UIDOutside(0) }
+func User() int { return proc.UIDOutside(0) }
 
 // Entered is called first by a daemon in the namespaces, before it starts a process, which would inherit the lock and the variable.
 func (n *Namespaces) Entered() error {
@@ -675,7 +674,7 @@ func (n *Namespaces) usedByOthers(ctx context.Context, r names) (bool, error) {
 
 // read reads the record. That of an earlier boot, or one that cannot be read, has no processes.
 func (n *Namespaces) read() (names, error) {
-	boot, err := bootid.Read()
+	boot, err := proc.BootID()
 	if err != nil {
 		return names{}, err
 	}

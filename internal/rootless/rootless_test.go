@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/forwarder"
 	"github.com/podstead/podstead/runtime/proctree/proctreetest"
 )
@@ -85,7 +85,7 @@ func (m moves) Move(_ context.Context, leaf string, pid int) error {
 // and pasta are moved to the scope of pods.
 func TestForwarder(t *testing.T) {
 	n := namespaces(t)
-	boot, err := bootid.Read()
+	boot, err := proc.BootID()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestRepeat(t *testing.T) {
 // TestRecord tests that processes of an earlier boot, and those of a damaged record, are not used.
 func TestRecord(t *testing.T) {
 	n := namespaces(t)
-	boot, err := bootid.Read()
+	boot, err := proc.BootID()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -486,7 +486,7 @@ func TestReconnect(t *testing.T) {
 	t.Setenv("PATH", bin)
 	var warnings []string
 	n.Warn = func(message string) { warnings = append(warnings, message) }
-	boot, err := bootid.Read()
+	boot, err := proc.BootID()
 	if err != nil {
 		t.Fatal(err)
 	}

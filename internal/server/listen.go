@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/internal/idmap"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -206,7 +206,7 @@ func requester(r *http.Request) string {
 		name = agent
 	}
 	if p, ok := r.Context().Value(peerKey{}).(peer); ok {
-		name += fmt.Sprintf(", pid %d, uid %d", p.pid, idmap.UIDOutside(int(p.uid)))
+		name += fmt.Sprintf(", pid %d, uid %d", p.pid, proc.UIDOutside(int(p.uid)))
 	}
 	return name
 }

@@ -11,12 +11,12 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/proctree"
@@ -226,12 +226,10 @@ type shimProcess struct {
 
 // shimProcesses returns the shims of this engine.
 func (e *Engine) shimProcesses() (found []shimProcess) {
-	all, _ := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range all {
-		if pid, err := strconv.Atoi(filepath.Base(dir)); err == nil {
-			if s := e.shimOf(pid); s.id != "" {
-				found = append(found, s)
-			}
+	all, _ := proc.List()
+	for _, pid := range all {
+		if s := e.shimOf(pid); s.id != "" {
+			found = append(found, s)
 		}
 	}
 	return found
@@ -240,8 +238,7 @@ func (e *Engine) shimProcesses() (found []shimProcess) {
 // shimOf returns the shim of this engine that a process is, or starts; without an ID if it is none. Its arguments show that: a shim that is
 // stopped, or whose socket was removed, cannot be found by the socket.
 func (e *Engine) shimOf(pid int) shimProcess {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // the process may have exited
-	id := shimID(strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"), e.grpcAddress())
+	id := shimID(proc.Args(pid), e.grpcAddress())
 	if id == "" {
 		return shimProcess{}
 	}

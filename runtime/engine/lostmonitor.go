@@ -3,13 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/monitor"
 )
 
@@ -27,10 +24,9 @@ func (e *Engine) endLostMonitors(ctx context.Context) error {
 		return err
 	}
 	ours := []int{hello.Keeper, hello.PID}
-	all, err := filepath.Glob("/proc/[0-9]*")
-	for _, dir := range all {
-		pid, numberErr := strconv.Atoi(filepath.Base(dir))
-		if numberErr != nil || slices.Contains(ours, pid) || !e.isMonitor(pid, ours) {
+	all, err := proc.List()
+	for _, pid := range all {
+		if slices.Contains(ours, pid) || !e.isMonitor(pid, ours) {
 			continue
 		}
 		p, openErr := openProcess(pid)
@@ -46,17 +42,10 @@ func (e *Engine) endLostMonitors(ctx context.Context) error {
 // isMonitor reports whether a process is a monitor or a keeper with this engine's state directory, and no child of one of those that are in
 // use: a child has the arguments of its parent until it executes the OCI runtime.
 func (e *Engine) isMonitor(pid int, used []int) bool {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // the process may have exited
-	args := strings.Split(string(text), "\x00")
-	return filepath.Base(args[0]) == monitor.Name && argument(args, "-state") == e.link.Dir && !slices.Contains(used, parentOf(pid))
-}
-
-// parentOf returns the parent of a process, 0 if it has exited.
-func parentOf(pid int) (parent int) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, after, _ := strings.Cut(string(text), ") ") // after the name, which may contain anything
-	if fields := strings.Fields(after); len(fields) > 1 {
-		parent, _ = strconv.Atoi(fields[1]) // the kernel writes numbers
+	args := proc.Args(pid)
+	if filepath.Base(args[0]) != monitor.Name || argument(args, "-state") != e.link.Dir {
+		return false
 	}
-	return parent
+	s, err := proc.StatOf(pid)
+	return err == nil && !slices.Contains(used, s.Parent)
 }

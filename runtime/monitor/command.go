@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/proctree"
 )
 
@@ -142,25 +143,25 @@ func (x *command) adopt() error {
 	if err != nil {
 		return err
 	}
-	s, err := statOf(pid)
+	s, err := proc.StatOf(pid)
 	if err != nil {
 		return err
 	}
-	fd, err := openProcess(pid, s.start)
+	fd, err := openProcess(pid, s.Start)
 	if err != nil {
 		return fmt.Errorf("open process %d of command %s: %w", pid, x.rec.ID, err)
 	}
 	if !x.c.m.loop.do(func() {
-		x.rec.PID, x.rec.Start = pid, s.start
-		if s.session != pid {
-			x.rec.Session = s.session
+		x.rec.PID, x.rec.Start = pid, s.Start
+		if s.Session != pid {
+			x.rec.Session = s.Session
 		}
 		if err = writeRecord(filepath.Join(x.dir, commandFile), x.rec); err != nil {
 			closeAll(fd)
 			return
 		}
 		x.settled = true
-		err = x.process.watch(x.c.m, pid, s.start, fd, x.exited)
+		err = x.process.watch(x.c.m, pid, s.Start, fd, x.exited)
 	}) {
 		err = errStopped
 	}
@@ -175,8 +176,8 @@ func (x *command) discard(ctx context.Context) {
 		}
 	}
 	if pid, err := readPIDFile(filepath.Join(x.dir, pidFile)); err == nil && x.inContainer(pid) {
-		if s, err := statOf(pid); err == nil {
-			if fd, err := openProcess(pid, s.start); err == nil {
+		if s, err := proc.StatOf(pid); err == nil {
+			if fd, err := openProcess(pid, s.Start); err == nil {
 				w := watched{fd: fd}
 				_ = w.signal(9) // it may have exited
 				closeAll(fd)

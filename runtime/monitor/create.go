@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/proctree"
@@ -152,11 +153,11 @@ func (c *container) adopt(phase Phase) error {
 	if err != nil {
 		return err
 	}
-	s, err := statOf(pid)
+	s, err := proc.StatOf(pid)
 	if err != nil {
 		return err
 	}
-	pidfd, err := openProcess(pid, s.start)
+	pidfd, err := openProcess(pid, s.Start)
 	if err != nil {
 		return fmt.Errorf("open process %d of container %s: %w", pid, c.id, err)
 	}
@@ -176,7 +177,7 @@ func (c *container) adopt(phase Phase) error {
 		dir, hasMemory = proctree.NamespaceOf(pid), false
 	}
 	if !c.m.loop.do(func() {
-		c.rec.PID, c.rec.Start, c.rec.Phase, c.rec.Cgroup = pid, s.start, phase, dir
+		c.rec.PID, c.rec.Start, c.rec.Phase, c.rec.Cgroup = pid, s.Start, phase, dir
 		if hasMemory {
 			c.rec.Memory, c.rec.Unified = group.Dir(), group.Unified()
 		}
@@ -187,7 +188,7 @@ func (c *container) adopt(phase Phase) error {
 		c.settled = true
 		c.reportChange()
 		c.flush()
-		err = c.process.watch(c.m, pid, s.start, pidfd, c.exited)
+		err = c.process.watch(c.m, pid, s.Start, pidfd, c.exited)
 	}) {
 		err = errStopped
 	}
@@ -500,13 +501,13 @@ func (c *container) killFirst() error {
 	if pid == 0 {
 		pid, _ = readPIDFile(filepath.Join(c.dir, pidFile)) // it may not exist
 	}
-	s, err := statOf(pid)
-	known := c.rec.Start != 0 && s.start == c.rec.Start
-	ours := c.rec.Start == 0 && (s.parent == os.Getpid() || s.parent == keeperPID())
+	s, err := proc.StatOf(pid)
+	known := c.rec.Start != 0 && s.Start == c.rec.Start
+	ours := c.rec.Start == 0 && (s.Parent == os.Getpid() || s.Parent == keeperPID())
 	if pid == 0 || err != nil || !known && !ours {
 		return nil // it is gone, or another process has the ID
 	}
-	fd, err := openProcess(pid, s.start)
+	fd, err := openProcess(pid, s.Start)
 	if isGone(err) {
 		return nil
 	}

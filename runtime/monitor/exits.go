@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // unknownCode is the exit code of a process whose exit is not known, as in containerd.
@@ -135,18 +137,18 @@ func (m *Monitor) sweepPart(children []child, later bool) {
 		if known[c.pid] {
 			continue
 		}
-		s, err := statOf(c.pid)
-		if err != nil || s.state != 'Z' {
+		s, err := proc.StatOf(c.pid)
+		if err != nil || s.State != 'Z' {
 			later = later || !c.own && err == nil // the keeper does not say when a child exits
 			continue
 		}
 		switch {
-		case flying && s.start >= birth:
+		case flying && s.Start >= birth:
 			later = true
 		case c.own:
 			_, _ = wait(unix.P_PID, c.pid, 0)
 		default:
-			m.tellReap(c.pid, s.start)
+			m.tellReap(c.pid, s.Start)
 		}
 	}
 	if rest := children[n:]; len(rest) > 0 {

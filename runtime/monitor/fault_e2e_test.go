@@ -18,6 +18,7 @@ import (
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/ocibundle"
 )
 
@@ -413,7 +414,7 @@ func TestManyExits(t *testing.T) {
 	_, monitor := w.pids()
 	w.eventually("orphans are reaped", func() error {
 		for _, pid := range childrenOf(monitor) {
-			if s, err := statOf(pid); err == nil && s.state == 'Z' {
+			if s, err := proc.StatOf(pid); err == nil && s.State == 'Z' {
 				return fmt.Errorf("%d is a zombie", pid)
 			}
 		}
@@ -447,7 +448,7 @@ exec %s "$@"
 	w.eventually("the OCI runtime is stopped", func() error {
 		for dir, runs := range interruptedRuns(w.dir()) {
 			for _, run := range runs {
-				if s, err := statOf(run.pid); err == nil && s.state == 'T' && strings.Contains(dir, r.ID) {
+				if s, err := proc.StatOf(run.pid); err == nil && s.State == 'T' && strings.Contains(dir, r.ID) {
 					stopped = run.pid
 					return nil
 				}
@@ -693,14 +694,14 @@ func TestFrozenDisk(t *testing.T) {
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", monitor))
 		for _, task := range tasks {
 			if text, err := os.ReadFile(task); err == nil {
-				if s, err := parseStat(text); err == nil && s.state == 'D' {
+				if s, err := proc.ParseStat(text); err == nil && s.State == 'D' {
 					return nil
 				}
 			}
 		}
 		return errors.New("no thread waits")
 	})
-	if s, err := statOf(monitor); err != nil || s.state == 'D' {
+	if s, err := proc.StatOf(monitor); err != nil || s.State == 'D' {
 		t.Fatalf("the first thread, by which the keeper notices that a monitor cannot exit, waits for the disk: %v", err)
 	}
 	works := func() {
@@ -741,9 +742,9 @@ func TestFrozenDisk(t *testing.T) {
 }
 
 func startOf(pid int) uint64 {
-	s, err := statOf(pid)
+	s, err := proc.StatOf(pid)
 	if err != nil {
 		return 0
 	}
-	return s.start
+	return s.Start
 }

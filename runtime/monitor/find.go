@@ -1,15 +1,15 @@
 package monitor
 
 import (
-	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // idleKeeper is how long a keeper may have no monitor without an attempt to start one: it hangs.
@@ -91,15 +91,7 @@ func (p roleProcess) signal(s unix.Signal) bool {
 
 // findRoles returns keepers and monitors of a state directory that have not been killed. The caller closes their pidfds.
 func findRoles(dir string) (found []roleProcess) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || roleOf(pid, dir) == "" {
-			continue
-		}
+	for _, pid := range Processes(dir) {
 		if p, err := openRole(pid, dir); err == nil {
 			found = append(found, p)
 		}
@@ -109,14 +101,9 @@ func findRoles(dir string) (found []roleProcess) {
 
 // Processes returns the processes of the keepers and monitors of a state directory. Their arguments show what they are, so they may be
 // other processes that a container has started.
-func Processes(dir string) (pids []int) {
-	entries, _ := os.ReadDir("/proc")
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil && roleOf(pid, dir) != "" {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
+func Processes(dir string) []int {
+	all, _ := proc.List()
+	return slices.DeleteFunc(all, func(pid int) bool { return roleOf(pid, dir) == "" })
 }
 
 // openRole opens a process that is a keeper or a monitor. The error is [unix.ESRCH] if it is none, or was killed.
@@ -125,31 +112,27 @@ func openRole(pid int, dir string) (p roleProcess, err error) {
 		return p, err
 	}
 	p.role = roleOf(pid, dir)
-	s, err := statOf(pid)
+	s, err := proc.StatOf(pid)
 	now, nowErr := bootTicks()
-	if err = errors.Join(err, nowErr); err == nil && (p.role == "" || s.state == 'Z' || !p.signal(0)) {
+	if err = errors.Join(err, nowErr); err == nil && (p.role == "" || s.State == 'Z' || !p.signal(0)) {
 		err = unix.ESRCH // the signal fails if the arguments are those of a later process with this ID
 	}
 	if err != nil {
 		return p, errors.Join(err, unix.Close(p.pidfd))
 	}
-	p.age, p.stopped = time.Duration(now-min(s.start, now))*(time.Second/ticksPerSecond), s.state == 'T'
+	p.age, p.stopped = time.Duration(now-min(s.Start, now))*(time.Second/ticksPerSecond), s.State == 'T'
 	return p, nil
 }
 
 // roleOf returns the role of a process that has this state directory, by its arguments; "": it is none.
 func roleOf(pid int, dir string) string {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if err != nil {
-		return "" // it has exited
-	}
-	args := bytes.Split(text, []byte{0})
-	if len(args) < 2 || filepath.Base(string(args[0])) != Name {
+	args := proc.Args(pid)
+	if len(args) < 2 || filepath.Base(args[0]) != Name {
 		return ""
 	}
-	role := string(args[1])
-	i := slices.IndexFunc(args, func(a []byte) bool { return string(a) == "-state" }) + 1
-	if role != roleKeeper && role != roleMonitor || i == 0 || i >= len(args) || string(args[i]) != dir {
+	role := args[1]
+	i := slices.Index(args, "-state") + 1
+	if role != roleKeeper && role != roleMonitor || i == 0 || i >= len(args) || args[i] != dir {
 		return ""
 	}
 	return role

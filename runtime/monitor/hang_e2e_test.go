@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // isStopped returns an error until a process is stopped, or is not, as wanted.
 func isStopped(pid int, want bool) error {
-	s, err := statOf(pid)
-	if err == nil && (s.state == 'T') != want {
-		err = fmt.Errorf("process %d has state %c", pid, s.state)
+	s, err := proc.StatOf(pid)
+	if err == nil && (s.State == 'T') != want {
+		err = fmt.Errorf("process %d has state %c", pid, s.State)
 	}
 	return err
 }

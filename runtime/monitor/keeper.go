@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 const (
@@ -207,8 +209,8 @@ func (k *keeper) awaitExit() error {
 // isStuck reports whether a process was killed and cannot exit: its first thread, which runs the loop and waits for no disk, has exited.
 // All of its threads have been killed then, so they change nothing when they continue.
 func isStuck(pid int) bool {
-	s, err := statOf(pid)
-	return err == nil && s.state == 'Z'
+	s, err := proc.StatOf(pid)
+	return err == nil && s.State == 'Z'
 }
 
 // died reaps the monitor, if it has exited.

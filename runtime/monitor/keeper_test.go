@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // newTestKeeper returns a keeper, and the end of its monitor.
@@ -102,7 +104,7 @@ func TestKeeperReaps(t *testing.T) {
 		t.Fatal(err)
 	}
 	pid := c.Process.Pid
-	s, err := statOf(pid)
+	s, err := proc.StatOf(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,13 +117,13 @@ func TestKeeperReaps(t *testing.T) {
 	if _, err := retry(func() (int, error) { return unix.Poll(poll, -1) }); err != nil {
 		t.Fatal(err)
 	}
-	for _, start := range []uint64{s.start + 1, s.start} {
+	for _, start := range []uint64{s.Start + 1, s.Start} {
 		if err := sendMessage(monitor, verbReap+" "+strconv.Itoa(pid)+" "+strconv.FormatUint(start, 10), -1); err != nil {
 			t.Fatal(err)
 		}
 		k.receive()
-		if zombie := isProcess(pid, s.start); zombie != (start != s.start) {
-			t.Errorf("a zombie after a request for start time %d of %d: %v", start, s.start, zombie)
+		if zombie := isProcess(pid, s.Start); zombie != (start != s.Start) {
+			t.Errorf("a zombie after a request for start time %d of %d: %v", start, s.Start, zombie)
 		}
 	}
 	_ = c.Process.Release()

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // startLoop runs a loop until the end of the test. panics has what functions have panicked with.
@@ -175,9 +177,9 @@ func TestRunsAreNotSwept(t *testing.T) {
 		for {
 			for _, pid := range childrenOf(os.Getpid()) {
 				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)) // other tests have children, too
-				if s, err := statOf(pid); err == nil && s.state == 'Z' && string(name) == "true\n" {
+				if s, err := proc.StatOf(pid); err == nil && s.State == 'Z' && string(name) == "true\n" {
 					m.sweepPart([]child{{pid, true}}, false)
-					if _, err := statOf(pid); err != nil {
+					if _, err := proc.StatOf(pid); err != nil {
 						t.Errorf("the run was reaped: %v", err)
 					}
 					return

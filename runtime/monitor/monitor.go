@@ -526,7 +526,7 @@ func (m *Monitor) checkCalm() {
 type flights struct {
 	mu     sync.Mutex
 	last   int
-	births map[int]uint64 // the time before which the process of a flight did not exist, as processStat.start
+	births map[int]uint64 // the time before which the process of a flight did not exist, as proc.Stat.Start
 }
 
 // begin begins a flight. The caller calls end.

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/proctree"
 )
 
@@ -163,11 +164,11 @@ func (m *Monitor) startJob(program string, args []string, streams *[3]*os.File, 
 		}
 	}
 	j := &job{exit: make(chan int, 1)}
-	s, err := statOf(pid)
+	s, err := proc.StatOf(pid)
 	if err != nil {
 		return nil, errors.Join(err, unix.Close(pidfd))
 	}
-	return j, m.track(j, pid, s.start, pidfd)
+	return j, m.track(j, pid, s.Start, pidfd)
 }
 
 // track waits for the exit of a run of the OCI runtime in the loop.
@@ -296,31 +297,23 @@ func interruptedRuns(dir string) map[string][]interrupted {
 	if err != nil {
 		return found
 	}
-	entries, err := os.ReadDir("/proc")
+	all, err := proc.List()
 	if err != nil {
 		return found
 	}
 	prefix := filepath.Join(dir, containersDir) + "/"
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err != nil {
-			continue
-		}
-		args := strings.Split(string(text), "\x00")
+	for _, pid := range all {
+		args := proc.Args(pid)
 		i := slices.Index(args, "--log") + 1
 		if i == 0 || i >= len(args) || !strings.HasPrefix(args[i], prefix) || filepath.Base(args[i]) != logFile {
 			continue
 		}
-		group, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
+		group, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
 		if err != nil || !bytes.Equal(group, own) || proctree.NamespaceOf(pid) != "" {
 			continue
 		}
-		if s, err := statOf(pid); err == nil && s.state != 'Z' {
-			found[filepath.Dir(args[i])] = append(found[filepath.Dir(args[i])], interrupted{pid, s.start})
+		if s, err := proc.StatOf(pid); err == nil && s.State != 'Z' {
+			found[filepath.Dir(args[i])] = append(found[filepath.Dir(args[i])], interrupted{pid, s.Start})
 		}
 	}
 	return found

@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // noStatus is the status of a process that is not known.
@@ -56,46 +57,10 @@ func codeOf(status int) int {
 	return unix.WaitStatus(status).ExitStatus()
 }
 
-// processStat is fields of proc_pid_stat(5).
-type processStat struct {
-	state   byte
-	parent  int
-	session int
-	start   uint64 // in ticks since boot, which identifies a process together with its ID
-	status  int    // of wait(2), of a zombie
-}
-
-// statOf reads the fields of a process. It works for a zombie.
-func statOf(pid int) (s processStat, err error) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return s, err
-	}
-	return parseStat(text)
-}
-
-func parseStat(text []byte) (s processStat, err error) {
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // the name before it may contain spaces
-	const last = 50                                                           // exit_code is the 52nd field, the first one here is the 3rd
-	if len(fields) < last {
-		return s, fmt.Errorf("unexpected format of proc_pid_stat: %d fields", len(fields))
-	}
-	s.state = fields[0][0]
-	for i, into := range map[int]*int{1: &s.parent, 3: &s.session, last - 1: &s.status} {
-		if *into, err = strconv.Atoi(fields[i]); err != nil {
-			return s, fmt.Errorf("unexpected format of proc_pid_stat: %w", err)
-		}
-	}
-	if s.start, err = strconv.ParseUint(fields[19], 10, 64); err != nil {
-		return s, fmt.Errorf("unexpected format of proc_pid_stat: %w", err)
-	}
-	return s, nil
-}
-
 // isProcess reports whether a process, running or zombie, is the one that was started at this time.
 func isProcess(pid int, start uint64) bool {
-	s, err := statOf(pid)
-	return err == nil && s.start == start
+	s, err := proc.StatOf(pid)
+	return err == nil && s.Start == start
 }
 
 // openProcess opens a process by its ID and start time. The error is [unix.ESRCH] if there is no such process.
@@ -139,11 +104,11 @@ func zombieStatus(pid int, start uint64) int {
 	if _, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/user"); err != nil {
 		return noStatus
 	}
-	s, err := statOf(pid)
-	if err != nil || s.start != start || s.state != 'Z' {
+	s, err := proc.StatOf(pid)
+	if err != nil || s.Start != start || s.State != 'Z' {
 		return noStatus
 	}
-	return s.status
+	return s.Status
 }
 
 // childrenOf returns the children of a process, with zombies.
@@ -172,7 +137,7 @@ func childrenOf(pid int) []int {
 // ticksPerSecond is USER_HZ, on every architecture of Linux that Go supports.
 const ticksPerSecond = 100
 
-// bootTicks returns the time since boot in the unit of processStat.start.
+// bootTicks returns the time since boot in the unit of proc.Stat.Start.
 func bootTicks() (uint64, error) {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {

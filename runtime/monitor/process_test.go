@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // TestExits looks at children that have exited in all ways that a monitor has.
@@ -18,14 +20,14 @@ func TestExits(t *testing.T) {
 			t.Fatal(err)
 		}
 		pid := c.Process.Pid
-		before, err := statOf(pid)
+		before, err := proc.StatOf(pid)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if before.parent != os.Getpid() || !slices.Contains(childrenOf(os.Getpid()), pid) {
+		if before.Parent != os.Getpid() || !slices.Contains(childrenOf(os.Getpid()), pid) {
 			t.Errorf("parent of %d: %+v", pid, before)
 		}
-		fd, err := openProcess(pid, before.start)
+		fd, err := openProcess(pid, before.Start)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,13 +41,13 @@ func TestExits(t *testing.T) {
 				t.Errorf("%s: wait: %+v, %v, want %d", script, info, err, want)
 			}
 		}
-		if status := zombieStatus(pid, before.start); codeOf(status) != want {
+		if status := zombieStatus(pid, before.Start); codeOf(status) != want {
 			t.Errorf("%s: status of the zombie %d, want code %d", script, status, want)
 		}
-		if status := zombieStatus(pid, before.start+1); status != noStatus {
+		if status := zombieStatus(pid, before.Start+1); status != noStatus {
 			t.Errorf("%s: status %d of another process", script, status)
 		}
-		if _, err := openProcess(pid, before.start+1); !errors.Is(err, unix.ESRCH) {
+		if _, err := openProcess(pid, before.Start+1); !errors.Is(err, unix.ESRCH) {
 			t.Errorf("open another process: %v", err)
 		}
 		if info, err := wait(unix.P_PIDFD, fd, 0); err != nil || int(info.pid) != pid {
@@ -63,27 +65,4 @@ func TestExits(t *testing.T) {
 	if _, err := openProcess(0, 0); !errors.Is(err, unix.ESRCH) {
 		t.Errorf("open process 0: %v", err)
 	}
-}
-
-func TestParseStat(t *testing.T) {
-	const text = "12 (a ) b) Z 7 8 9 0 -1 4227084 0 0 0 0 0 0 0 0 20 0 1 0 123456 0 0 18446744073709551615 0 0 0 0 0 0 0 0 0 1 0 0 17 1" +
-		" 0 0 0 0 0 0 0 0 0 0 0 0 1792"
-	s, err := parseStat([]byte(text))
-	want := processStat{state: 'Z', parent: 7, session: 9, start: 123456, status: 1792}
-	if err != nil || s != want {
-		t.Errorf("got %+v, %v, want %+v", s, err, want)
-	}
-	if codeOf(s.status) != 7 {
-		t.Errorf("code %d", codeOf(s.status))
-	}
-	for _, bad := range []string{"", "12 (a) Z 7", text[:len(text)-4] + "x", "12 (a"} {
-		if _, err := parseStat([]byte(bad)); err == nil {
-			t.Errorf("%q is accepted", bad)
-		}
-	}
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("12 (a ) b) Z 7 8 9"))
-	f.Fuzz(func(_ *testing.T, text []byte) { _, _ = parseStat(text) })
 }

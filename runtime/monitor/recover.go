@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // recoverAll takes over the containers of the monitor before. What was in progress for a container is settled later, in its lane. Clients
@@ -181,8 +183,8 @@ func (c *container) settleState(ctx context.Context) error {
 	f := found{recorded: exit != nil}
 	if c.rec.Phase == Creating {
 		pid, err := readPIDFile(filepath.Join(c.dir, pidFile))
-		s, statErr := statOf(pid)
-		f.exists = err == nil && statErr == nil && s.state != 'Z'
+		s, statErr := proc.StatOf(pid)
+		f.exists = err == nil && statErr == nil && s.State != 'Z'
 	} else {
 		f.exists = isProcess(c.rec.PID, c.rec.Start)
 	}
@@ -286,8 +288,8 @@ func (x *command) isOurs() bool {
 	if err != nil {
 		return false
 	}
-	s, err := statOf(pid)
-	return err == nil && (s.parent == os.Getpid() || s.parent == keeperPID() || x.inContainer(pid))
+	s, err := proc.StatOf(pid)
+	return err == nil && (s.Parent == os.Getpid() || s.Parent == keeperPID() || x.inContainer(pid))
 }
 
 // commandDirs returns the names of the directories of commands.

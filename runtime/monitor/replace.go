@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 const (
@@ -178,7 +180,7 @@ func waitsForDisk() bool {
 		if err != nil {
 			continue // it has exited
 		}
-		if s, err := parseStat(text); err == nil && s.state == 'D' {
+		if s, err := proc.ParseStat(text); err == nil && s.State == 'D' {
 			return true
 		}
 	}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // TestInheritance has a container that reports what it has inherited: nothing of the monitor.
@@ -228,6 +230,6 @@ func TestTerminate(t *testing.T) {
 }
 
 func processExists(pid int) bool {
-	s, err := statOf(pid)
-	return err == nil && s.state != 'Z'
+	s, err := proc.StatOf(pid)
+	return err == nil && s.State != 'Z'
 }

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/ocibundle"
 	"github.com/podstead/podstead/runtime/proctree"
 )
@@ -99,9 +100,9 @@ func newWorldOn(t testing.TB, prepare func(dir string) error) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, err := statOf(os.Getpid())
+	own, err := proc.StatOf(os.Getpid())
 	if err == nil {
-		err = os.WriteFile(filepath.Join(state, "owner"), fmt.Appendf(nil, "%d %d", os.Getpid(), own.start), 0o600)
+		err = os.WriteFile(filepath.Join(state, "owner"), fmt.Appendf(nil, "%d %d", os.Getpid(), own.Start), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/idmap"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/loopback"
 	"github.com/podstead/podstead/spec"
 )
@@ -221,7 +221,7 @@ func setUpNetwork() error {
 	groups, err := os.ReadFile("/proc/self/gid_map")
 	switch {
 	case err == nil:
-		last = min(idmap.LastMapped(string(groups)), last)
+		last = min(proc.LastMapped(string(groups)), last)
 	case !errors.Is(err, fs.ErrNotExist): // a kernel without user namespaces
 		return fmt.Errorf("read groups of the user namespace: %w", err)
 	}

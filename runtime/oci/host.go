@@ -15,7 +15,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/idmap"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/cgroup"
 )
 
@@ -69,7 +69,7 @@ func (h Host) WithoutRoot(controllers []string, noCgroups string) (Host, error) 
 	if err != nil {
 		return h, fmt.Errorf("read IDs of the user namespace: %w", err)
 	}
-	h.LastID = min(idmap.LastMapped(string(users)), idmap.LastMapped(string(groups)))
+	h.LastID = min(proc.LastMapped(string(users)), proc.LastMapped(string(groups)))
 	return h, nil
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // memory is a file with the last choice of [Auto], see [Choice.lasting].
@@ -61,7 +61,7 @@ func (o Options) keep(c Choice) error {
 // fingerprint changes when another boot, program or cgroup hierarchy may change the result of a trial.
 func (o Options) fingerprint() string {
 	var b strings.Builder
-	boot, err := bootid.Read()
+	boot, err := proc.BootID()
 	fmt.Fprintln(&b, boot, err, o.Cgroups.Systemd(), o.Cgroups.Parent(), o.Host.UnifiedCgroups)
 	for _, program := range []string{crun, runc, o.Pause} {
 		path, err := exec.LookPath(program)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/cgroup"
 )
 
@@ -130,14 +131,12 @@ func Few(names []string) string {
 
 // Describe returns the name of the process and its PID, and its state if that can keep it from exiting, such as "sleep (PID 123)".
 func (p Process) Describe() string {
-	dir := filepath.Join("/proc", strconv.Itoa(p.PID))
-	name, err := os.ReadFile(filepath.Join(dir, "comm"))
+	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.PID), "comm"))
 	if err != nil {
 		return fmt.Sprintf("PID %d", p.PID)
 	}
 	text := fmt.Sprintf("%s (PID %d", strings.TrimSpace(string(name)), p.PID)
-	stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
-	if _, after, _ := strings.Cut(string(stat), ") "); strings.HasPrefix(after, "D") {
+	if s, err := proc.StatOf(p.PID); err == nil && s.State == 'D' {
 		text += ", waits for a device"
 	}
 	return text + ")"

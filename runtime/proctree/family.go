@@ -2,12 +2,10 @@ package proctree
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // Family is processes of the host and all that they have started, whatever their namespaces and cgroups are.
@@ -19,7 +17,7 @@ type Family struct {
 func (f Family) State() (runs, stopped bool) {
 	found := f.processes()
 	for _, p := range found {
-		stopped = stopped || p.state == "T"
+		stopped = stopped || p.state == 'T'
 	}
 	return len(found) > 0, stopped
 }
@@ -41,8 +39,7 @@ func (f Family) leaders() map[int]Process { return f.leadersOf(all()) }
 func (f Family) leadersOf(list map[int]Process) map[int]Process {
 	found := maps.Clone(list)
 	maps.DeleteFunc(found, func(pid int, _ Process) bool {
-		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
-		return err != nil || !f.Leads(pid, strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00"))
+		return !f.Leads(pid, proc.Args(pid))
 	})
 	return found
 }
@@ -68,12 +65,8 @@ func (f Family) processes() map[int]Process {
 // all returns the processes of the host by PID, without what needs their environment.
 func all() map[int]Process {
 	found := map[int]Process{}
-	dirs, _ := filepath.Glob("/proc/[0-9]*") // the pattern is valid
-	for _, dir := range dirs {
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil {
-			continue
-		}
+	pids, _ := proc.List()
+	for _, pid := range pids {
 		if p, running := readStat(pid); running {
 			found[pid] = p
 		}

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // MarkVariable is the environment variable that marks the processes of a command. It must be the last variable of the command.
@@ -27,8 +29,8 @@ type Process struct {
 	Mark         string // the value of [MarkVariable]; "" if it is not set
 	bare         bool   // the environment is empty; so it is for a moment while the process executes another program
 	parent       int
-	state        string // as in proc_pid_stat(5)
-	started      string // in clock ticks; identifies the process together with the PID
+	state        byte   // as in [proc.Stat]
+	started      uint64 // as in [proc.Stat]; identifies the process together with the PID
 }
 
 // String returns the PID.
@@ -76,21 +78,14 @@ func Contained(first int) (string, error) {
 // Mounting returns the PID namespaces, apart from that of this process, of processes with a mount of a file or directory whose path in its
 // file system contains a text. See proc_pid_mountinfo(5).
 func Mounting(text string) ([]string, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
+	all, err := proc.List()
 	var names []string
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
+	for _, pid := range all {
 		if name := NamespaceOf(pid); name != "" && !slices.Contains(names, name) && mounts(pid, text) {
 			names = append(names, name)
 		}
 	}
-	return names, nil
+	return names, err
 }
 
 // mounts reports whether a process has a mount of a path that contains a text. One that has exited has none.
@@ -107,21 +102,17 @@ func mounts(pid int, text string) bool {
 
 // listNamespace returns the running processes of a PID namespace. Processes that this one must not inspect are in none that it knows.
 func listNamespace(name string) ([]Process, error) {
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
-	}
+	all, err := proc.List()
 	var list []Process
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || NamespaceOf(pid) != name {
+	for _, pid := range all {
+		if NamespaceOf(pid) != name {
 			continue
 		}
 		if found, running := read(pid); running {
 			list = append(list, found)
 		}
 	}
-	return list, nil
+	return list, err
 }
 
 // isNamespace reports whether a text has the form of [NamespaceOf].
@@ -184,20 +175,11 @@ func read(pid int) (p Process, running bool) {
 
 // readStat is read without the mark.
 func readStat(pid int) (p Process, running bool) {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
+	s, err := proc.StatOf(pid)
+	if err != nil || !s.Running() {
 		return p, false
 	}
-	// pid (name) state parent group session …, where the name may contain anything; the start time is field 22 of proc(5).
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
-		return p, false
-	}
-	p.PID, p.state = pid, fields[0]
-	p.parent, _ = strconv.Atoi(fields[1]) // always digits, see proc(5)
-	p.Session, _ = strconv.Atoi(fields[3])
-	p.started = fields[19]
-	return p, true
+	return Process{PID: pid, Session: s.Session, parent: s.Parent, state: s.State, started: s.Start}, true
 }
 
 // readMark returns the mark in an environment file, and whether the file is empty. If it cannot be read, the process has exited and the

@@ -111,7 +111,7 @@ func TestTree(t *testing.T) {
 func TestKillReusedPID(t *testing.T) {
 	other := startSleep(t, "x")
 	p, _ := read(other.Process.Pid)
-	p.started = "1"
+	p.started = 1
 	p.Kill()
 	if _, running := read(other.Process.Pid); !running {
 		t.Error("a process was killed that reuses the PID")

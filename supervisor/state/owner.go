@@ -1,10 +1,10 @@
 package state
 
 import (
-	"bytes"
-	"os"
 	"strconv"
 	"strings"
+
+	"github.com/podstead/podstead/internal/proc"
 )
 
 // Owner is the client that a pod was created by.
@@ -39,12 +39,13 @@ type Process struct {
 	Started string `json:"started"` // in clock ticks since boot; a later process may have the same PID
 }
 
-// ProcessOf returns the process with a PID, or the zero Process if there is none.
+// ProcessOf returns the process with a PID, or the zero Process if there is none. A zombie is none.
 func ProcessOf(pid int) Process {
-	if started, ok := startTime(pid); ok {
-		return Process{PID: pid, Started: started}
+	s, err := proc.StatOf(pid)
+	if err != nil || !s.Running() {
+		return Process{}
 	}
-	return Process{}
+	return Process{PID: pid, Started: strconv.FormatUint(s.Start, 10)}
 }
 
 // Running reports whether the process is running. A process that is not known counts as running.
@@ -52,20 +53,5 @@ func (p Process) Running() bool {
 	if p == (Process{}) {
 		return true
 	}
-	started, ok := startTime(p.PID)
-	return ok && started == p.Started
-}
-
-// startTime reads the start time of a process from /proc/PID/stat, see proc_pid_stat(5). A zombie is not running.
-func startTime(pid int) (string, bool) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil || pid <= 0 {
-		return "", false
-	}
-	// The name in parentheses, the second field, may contain spaces and parentheses. The state is the first field behind it.
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
-		return "", false
-	}
-	return fields[19], true
+	return ProcessOf(p.PID) == p
 }

@@ -1,13 +1,11 @@
 package rig
 
 import (
-	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/shim"
 )
@@ -22,7 +20,10 @@ func (r *Rig) Holders() ([]Process, error) {
 	for _, p := range all {
 		byPID[p.PID] = p.Command
 	}
-	return slices.DeleteFunc(all, func(p Process) bool { return byPID[parentOf(p.PID)] == p.Command }), err
+	return slices.DeleteFunc(all, func(p Process) bool {
+		s, statErr := proc.StatOf(p.PID)
+		return statErr == nil && byPID[s.Parent] == p.Command
+	}), err
 }
 
 func isHolder(p Process) bool {
@@ -33,14 +34,4 @@ func isHolder(p Process) bool {
 // IsMonitor reports whether a process of [Rig.Holders] is the monitor, and not its keeper or a shim.
 func (p Process) IsMonitor() bool {
 	return strings.Contains(p.Command, monitor.Name+" monitor ")
-}
-
-// parentOf returns the PID of the parent of a process, or 0 if the process has exited.
-func parentOf(pid int) (parent int) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, after, _ := strings.Cut(string(text), ") ") // after the name, which may contain anything
-	if fields := strings.Fields(after); len(fields) > 1 {
-		parent, _ = strconv.Atoi(fields[1]) // the kernel writes numbers
-	}
-	return parent
 }

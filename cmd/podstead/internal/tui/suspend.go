@@ -2,44 +2,28 @@ package tui
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 
 	tea "charm.land/bubbletea/v2"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/proc"
 )
-
-// process is the relation of a process to others: their IDs.
-type process struct{ parent, group, session int }
-
-// processOf reads a process, see proc_pid_stat(5).
-func processOf(pid int) (p process, err error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return p, err
-	}
-	text := string(stat)
-	text = text[strings.LastIndexByte(text, ')')+1:] // a name can have parentheses
-	var state string
-	_, err = fmt.Sscan(text, &state, &p.parent, &p.group, &p.session)
-	return p, err
-}
 
 // canSuspend reports whether the group of a process has a parent that can continue it: one in its session. The kernel ignores SIGTSTP in
 // other groups, which are orphaned, such as those of ssh -t HOST podstead tui and of a window of tmux with a command.
-func canSuspend(pid int, processOf func(int) (process, error)) bool {
-	p, err := processOf(pid)
+func canSuspend(pid int, statOf func(int) (proc.Stat, error)) bool {
+	p, err := statOf(pid)
 	if err != nil {
 		return false
 	}
 	for parent := p; ; {
-		if parent, err = processOf(parent.parent); err != nil || parent.session != p.session {
+		if parent, err = statOf(parent.Parent); err != nil || parent.Session != p.Session {
 			return false
 		}
-		if parent.group != p.group {
+		if parent.Group != p.Group {
 			return true
 		}
 	}
@@ -82,7 +66,7 @@ func (s stop) Run() error {
 
 // suspend stops the program with the terminal as before.
 func (m *model) suspend() tea.Cmd {
-	if !canSuspend(os.Getpid(), processOf) {
+	if !canSuspend(os.Getpid(), proc.StatOf) {
 		m.fail("cannot suspend: no shell with job control")
 		return nil
 	}

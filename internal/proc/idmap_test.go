@@ -1,4 +1,4 @@
-package idmap
+package proc
 
 import "testing"
 

@@ -1,5 +1,4 @@
-// Package idmap reads which IDs of a user namespace are mapped, and to what. See user_namespaces(7). It changes nothing.
-package idmap
+package proc
 
 import (
 	"fmt"
@@ -8,7 +7,7 @@ import (
 )
 
 // LastMapped returns the last ID of those from 0 on that a user namespace maps without a gap, -1 if it maps none. The text is that of
-// uid_map or gid_map.
+// uid_map or gid_map, see user_namespaces(7).
 func LastMapped(text string) int64 {
 	last := int64(-1)
 	for again := true; again; {
