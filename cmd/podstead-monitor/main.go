@@ -1,7 +1,6 @@
 // Command podstead-monitor is the parent of all containers of a host, and the keeper that starts it again. The podstead daemon starts one
-// keeper; see package monitor. In pods whose containers share a PID namespace it is also the pause process; see package pause.
-// In containers with an init process it is that process; see package containerinit. It also holds the namespaces of a daemon without root,
-// see package holder, and forwards its host ports, see package forwarder.
+// keeper; see package monitor. Under other names it is a process of pods or of a daemon without root; see package applet. It also forwards
+// the host ports of such a daemon, see package forwarder.
 package main
 
 import (
@@ -9,11 +8,9 @@ import (
 	"os"
 	"runtime"
 
-	"github.com/podstead/podstead/runtime/containerinit"
+	"github.com/podstead/podstead/runtime/applet"
 	"github.com/podstead/podstead/runtime/forwarder"
-	"github.com/podstead/podstead/runtime/holder"
 	"github.com/podstead/podstead/runtime/monitor"
-	"github.com/podstead/podstead/runtime/pause"
 )
 
 // The first thread runs nothing but the main goroutine, which never waits for a disk: the keeper takes a monitor that was killed for one
@@ -24,14 +21,8 @@ func init() { runtime.LockOSThread() }
 var version string
 
 func main() {
-	if pause.Invoked(os.Args) {
-		os.Exit(pause.Main())
-	}
-	if containerinit.Invoked(os.Args) {
-		os.Exit(containerinit.Main(os.Args))
-	}
-	if holder.Invoked(os.Args) {
-		os.Exit(holder.Main())
+	if code, invoked := applet.Main(os.Args); invoked {
+		os.Exit(code)
 	}
 	if forwarder.Invoked(os.Args) {
 		os.Exit(forwarder.Main(context.Background(), os.Args))

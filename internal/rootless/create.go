@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/applet"
 	"github.com/podstead/podstead/runtime/forwarder"
-	"github.com/podstead/podstead/runtime/holder"
 	"github.com/podstead/podstead/runtime/oci"
 )
 
@@ -46,7 +46,7 @@ func (n *Namespaces) create(ctx context.Context) (process, error) {
 
 // hold starts a holder in the namespaces of this process.
 func (n *Namespaces) hold(ctx context.Context) (process, error) {
-	return n.start(ctx, 0, []string{holder.Mapped}, func(int) error { return nil })
+	return n.start(ctx, 0, []string{applet.HolderMapped}, func(int) error { return nil })
 }
 
 // start starts a holder. It calls prepare before the holder uses its namespaces.
@@ -58,10 +58,10 @@ func (n *Namespaces) start(ctx context.Context, flags uintptr, args []string, pr
 	defer release.Close()
 	defer wait.Close()
 	cmd := exec.Command(n.Holder) // without a context: it outlives this process
-	cmd.Args, cmd.Env, cmd.Dir = append([]string{holder.Name}, args...), []string{}, "/"
+	cmd.Args, cmd.Env, cmd.Dir = append([]string{applet.HolderName}, args...), []string{}, "/"
 	cmd.ExtraFiles = []*os.File{wait} // WaitFD
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: flags}
-	p, err := launch(ctx, cmd, holder.Ready, func(pid int) error {
+	p, err := launch(ctx, cmd, applet.HolderReady, func(pid int) error {
 		if err := prepare(pid); err != nil {
 			return err
 		}

@@ -54,7 +54,7 @@ func (e *Error) Error() string { return e.Message }
 // Namespaces are the namespaces of a daemon without root.
 type Namespaces struct {
 	StateDir, RunDir, LogDir string
-	// Holder is the path of the program of package holder.
+	// Holder is the path of the program of package applet.
 	Holder string
 	// Args are the arguments of the program in the namespaces. Its working directory is the root directory.
 	Args []string

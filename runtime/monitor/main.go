@@ -21,7 +21,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
-	"github.com/podstead/podstead/runtime/pause"
 )
 
 // Name is the name of the program.
@@ -58,12 +57,9 @@ type options struct {
 	replaced  string        // the program that this monitor was executed from in place, which the keeper must execute too
 }
 
-// Main is the main function of the program, which is also the pause process of sandboxes. The version is that of the program; empty: it is
-// in the build information. It returns the exit code.
+// Main is the main function of keeper and monitor. The version is that of the program; empty: it is in the build information. It returns
+// the exit code.
 func Main(ctx context.Context, version string, args []string) int {
-	if pause.Invoked(args) {
-		return pause.Main()
-	}
 	o, err := parse(args)
 	o.version = cmp.Or(version, buildVersion())
 	if err == nil && o.role == roleVersion {

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/proc"
-	"github.com/podstead/podstead/runtime/loopback"
+	"github.com/podstead/podstead/runtime/applet"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -214,7 +214,7 @@ const maxPingGroup = 1<<31 - 1
 // setUpNetwork initializes the network namespace of the calling thread: loopback up, and the sysctls that the CRI plug-in
 // of containerd sets for pods with their own network, so that unprivileged processes can bind any port and ping.
 func setUpNetwork() error {
-	if err := loopback.Up(); err != nil {
+	if err := applet.UpLoopback(); err != nil {
 		return err
 	}
 	last := int64(maxPingGroup)

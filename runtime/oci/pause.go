@@ -3,7 +3,7 @@ package oci
 import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
-	"github.com/podstead/podstead/runtime/pause"
+	"github.com/podstead/podstead/runtime/applet"
 )
 
 const (
@@ -15,7 +15,7 @@ const (
 
 // PauseInput is the input for the specification of a pod's pause process.
 type PauseInput struct {
-	// Program is an executable file that runs package pause when started as "pause".
+	// Program is an executable file that is the pause process of package applet when started as "pause".
 	Program string
 	Namespaces
 	// CgroupsPath is in the form that the OCI runtime's cgroup driver requires.
@@ -33,7 +33,7 @@ func Pause(in PauseInput) *specs.Spec {
 		Version: version, Annotations: inScope(in.CgroupsPath),
 		Root: &specs.Root{Path: "rootfs", Readonly: true},
 		Process: &specs.Process{
-			Args: []string{"/" + pause.Name}, Cwd: "/",
+			Args: []string{"/" + applet.PauseName}, Cwd: "/",
 			Env:             []string{"GOMAXPROCS=1"},
 			User:            specs.User{UID: pauseUser, GID: pauseUser},
 			NoNewPrivileges: true,
@@ -44,7 +44,7 @@ func Pause(in PauseInput) *specs.Spec {
 			{Destination: "/proc", Type: "proc", Source: "proc", Options: []string{"nosuid", "noexec", "nodev", "ro"}},
 			{Destination: "/dev", Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "noexec", "size=64k", "mode=755"}},
 			{
-				Destination: "/" + pause.Name, Type: "bind", Source: in.Program,
+				Destination: "/" + applet.PauseName, Type: "bind", Source: in.Program,
 				Options: []string{"bind", "rprivate", "ro", "nosuid", "nodev"},
 			},
 		},
@@ -69,7 +69,7 @@ func Pause(in PauseInput) *specs.Spec {
 // system is the directory "rootfs".
 func Trial(in PauseInput) *specs.Spec {
 	s := Pause(in)
-	s.Process.Args = append(s.Process.Args, pause.Trial)
+	s.Process.Args = append(s.Process.Args, applet.PauseTrial)
 	s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.IPCNamespace},
 		specs.LinuxNamespace{Type: specs.UTSNamespace})
 	return s

@@ -1,4 +1,4 @@
-package containerinit
+package applet
 
 import (
 	"bufio"
@@ -15,21 +15,13 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// TestMain runs the init process if it is started under its name.
-func TestMain(m *testing.M) {
-	if Invoked(os.Args) {
-		os.Exit(Main(os.Args))
-	}
-	os.Exit(m.Run())
-}
-
 // command returns an init process with a command.
 func command(args ...string) *exec.Cmd {
-	return &exec.Cmd{Path: os.Args[0], Args: append([]string{"/dev/" + Name}, args...)}
+	return &exec.Cmd{Path: os.Args[0], Args: append([]string{"/dev/" + initName}, args...)}
 }
 
-func TestInvoked(t *testing.T) {
-	if !Invoked([]string{spec.InitPath, "true"}) {
+func TestIsInit(t *testing.T) {
+	if !isInit([]string{spec.InitPath, "true"}) {
 		t.Errorf("%s is not this program", spec.InitPath)
 	}
 	for _, test := range []struct {
@@ -41,15 +33,15 @@ func TestInvoked(t *testing.T) {
 		{[]string{"podstead-monitor", "monitor"}, false},
 		{nil, false},
 	} {
-		if got := Invoked(test.args); got != test.want {
+		if got := isInit(test.args); got != test.want {
 			t.Errorf("%q: %v", test.args, got)
 		}
 	}
 }
 
-// TestExitCodes: the exit code is that of the command, or that of a shell if it cannot be started. The output, which is logged, has the
+// TestInitExitCodes: the exit code is that of the command, or that of a shell if it cannot be started. The output, which is logged, has the
 // cause but not the name of the program, which may be a secret.
-func TestExitCodes(t *testing.T) {
+func TestInitExitCodes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, []byte("no program"), 0o600); err != nil {
 		t.Fatal(err)
@@ -83,12 +75,12 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestSignals: signals reach the command, and an orphaned process is reaped.
-func TestSignals(t *testing.T) {
+// TestInitSignals: signals reach the command, and an orphaned process is reaped.
+func TestInitSignals(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, os.Args[0])
-	c.Args = []string{Name, "sh", "-c", `trap 'echo USR1' USR1; trap 'echo TERM; exit 5' TERM; (sh -c 'echo $$' &); echo ready
+	c.Args = []string{initName, "sh", "-c", `trap 'echo USR1' USR1; trap 'echo TERM; exit 5' TERM; (sh -c 'echo $$' &); echo ready
 		while :; do sleep 0.1; done`}
 	out, err := c.StdoutPipe()
 	if err != nil {

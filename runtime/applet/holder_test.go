@@ -1,4 +1,4 @@
-package holder
+package applet
 
 import (
 	"io"
@@ -7,27 +7,19 @@ import (
 	"testing"
 )
 
-// TestMain runs this program as a holder if it is one.
-func TestMain(m *testing.M) {
-	if Invoked(os.Args) {
-		os.Exit(Main())
-	}
-	os.Exit(m.Run())
-}
-
-func TestInvoked(t *testing.T) {
+func TestIsHolder(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		want bool
 	}{
-		{[]string{Name}, true},
-		{[]string{"/usr/libexec/podstead/" + Name, Mapped}, true},
-		{[]string{Name, "other"}, false},
-		{[]string{Name, Mapped, Mapped}, false},
-		{[]string{"podstead-monitor", Mapped}, false},
+		{[]string{HolderName}, true},
+		{[]string{"/usr/libexec/podstead/" + HolderName, HolderMapped}, true},
+		{[]string{HolderName, "other"}, false},
+		{[]string{HolderName, HolderMapped, HolderMapped}, false},
+		{[]string{"podstead-monitor", HolderMapped}, false},
 		{nil, false},
 	} {
-		if got := len(test.args) > 0 && Invoked(test.args); got != test.want {
+		if got := isHolder(test.args); got != test.want {
 			t.Errorf("%q: %v", test.args, got)
 		}
 	}
@@ -49,7 +41,7 @@ func TestStarterExits(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Args = []string{Name}
+	cmd.Args = []string{HolderName}
 	cmd.ExtraFiles = []*os.File{wait, report}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -1,8 +1,8 @@
-package pause
+package applet
 
 import "testing"
 
-func TestInvoked(t *testing.T) {
+func TestIsPause(t *testing.T) {
 	for _, test := range []struct {
 		args []string
 		want bool
@@ -16,14 +16,14 @@ func TestInvoked(t *testing.T) {
 		{[]string{"/usr/bin/podstead"}, false},
 		{nil, false},
 	} {
-		if got := Invoked(test.args); got != test.want {
+		if got := isPause(test.args); got != test.want {
 			t.Errorf("%q: %v", test.args, got)
 		}
 	}
 }
 
-func TestMainFailsOutsidePID1(t *testing.T) {
-	if got := Main(); got != 2 {
+func TestPauseFailsOutsidePID1(t *testing.T) {
+	if got := pause(); got != 2 {
 		t.Errorf("exit status %d, want 2", got)
 	}
 	if isAlone() {

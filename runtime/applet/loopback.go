@@ -1,5 +1,4 @@
-// Package loopback sets up the loopback of new network namespaces. It imports little, because the process that holds namespaces uses it.
-package loopback
+package applet
 
 import (
 	"fmt"
@@ -7,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Up sets up the loopback of the network namespace of the calling thread.
-func Up() error {
+// UpLoopback sets up the loopback of the network namespace of the calling thread. The daemon does the same in the namespaces of pods.
+func UpLoopback() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("set loopback up: %w", err)

@@ -1,10 +1,4 @@
-// Package containerinit is the first process of a container with an init process. It starts the command of the container as its child,
-// forwards signals to it, reaps orphaned processes, and exits when the command exits. The kernel then kills what is left in the PID
-// namespace of the container.
-//
-// It is the monitor's binary under another name, as package pause, so that its code takes no additional memory. The package must have few
-// imports and has no notion of containers.
-package containerinit
+package applet
 
 import (
 	"errors"
@@ -19,8 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Name is the program name (argv[0]) that selects this process.
-const Name = "podstead-init"
+// initName is the program name (argv[0]) that selects the first process of a container with an init process. It starts the command of the
+// container as its child, forwards signals to it, reaps orphaned processes, and exits when the command exits. The kernel then kills what is
+// left in the PID namespace of the container.
+const initName = "podstead-init"
 
 // The exit codes of a shell for a command that cannot be started.
 const (
@@ -31,11 +27,11 @@ const (
 	exitSignal = 128
 )
 
-// Invoked reports whether a process with these arguments (os.Args) is an init process.
-func Invoked(args []string) bool { return len(args) > 1 && filepath.Base(args[0]) == Name }
+// isInit reports whether a process with these arguments is an init process.
+func isInit(args []string) bool { return len(args) > 1 && filepath.Base(args[0]) == initName }
 
-// Main is the main function for os.Args. It returns the exit code.
-func Main(args []string) int {
+// initialize is the main function of the init process. It returns the exit code.
+func initialize(args []string) int {
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals) // before the command starts, so that none is lost
 	// In a PID namespace that containers share, orphaned processes have this parent too.
@@ -79,7 +75,7 @@ func forward(pid int, s os.Signal) {
 	_ = unix.Kill(pid, number) // it may have exited; that is seen next
 }
 
-// reap reaps all children that have exited, and returns the exit code of the command if it is one of them.
+// reap reaps all children that have exited, and returns the exit code of the command if it is one of them; 0: there is no command.
 func reap(command int) (code int, exited bool) {
 	for {
 		var status unix.WaitStatus
@@ -112,6 +108,6 @@ func fail(code int, err error) int {
 	if call, is := errors.AsType[*fs.PathError](err); is {
 		err = call.Err
 	}
-	fmt.Fprintln(os.Stderr, Name+": "+err.Error())
+	fmt.Fprintln(os.Stderr, initName+": "+err.Error())
 	return code
 }
