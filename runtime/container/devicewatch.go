@@ -11,7 +11,11 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -125,28 +129,6 @@ func (w *deviceWatch) save(ctx context.Context) error {
 	return err
 }
 
-// settled reports whether nothing about the nodes differs, also not their owners and modes.
-func settled(a, b []node) bool {
-	return slices.EqualFunc(a, b, func(x, y node) bool {
-		return x.same(y) && x.FileMode != nil && y.FileMode != nil && *x.FileMode == *y.FileMode &&
-			x.UID != nil && y.UID != nil && *x.UID == *y.UID && x.GID != nil && y.GID != nil && *x.GID == *y.GID
-	})
-}
-
-// extends reports whether there is a node that was not there before.
-func extends(before, now []node) bool {
-	return slices.ContainsFunc(now, func(n node) bool {
-		return !slices.ContainsFunc(before, func(b node) bool { return b.same(n) })
-	})
-}
-
-// nodesOf returns the present nodes of a device; none if it does not exist, or is no device. It returns false if that is not known, such as
-// when the daemon has no file descriptor left.
-func nodesOf(ctx context.Context, d *spec.Device) (nodes []node, known bool) {
-	nodes, err := presentNodes(ctx, d)
-	return nodes, err == nil || errors.Is(err, errNoDevice) || errors.Is(err, errNotNode)
-}
-
 // check compares the devices with those of the last check, and reports what has changed. It returns when to check again at the latest.
 func (w *deviceWatch) check(ctx context.Context) time.Duration {
 	devices := w.order.Definition.Devices
@@ -221,16 +203,6 @@ func (w *deviceWatch) checkMissing(now, before [][]node) time.Duration {
 	return deviceInterval
 }
 
-// unplugged reports whether a device was unplugged: no node is left of it. A node with its path may be another one.
-func unplugged(before, now []node) bool { return len(remaining(before, now)) == 0 }
-
-// remaining returns the nodes that were there before.
-func remaining(before, now []node) []node {
-	return slices.DeleteFunc(slices.Clone(now), func(n node) bool {
-		return !slices.ContainsFunc(before, func(b node) bool { return b.same(n) })
-	})
-}
-
 // dirs returns the directories whose entries decide what the devices are.
 func (w *deviceWatch) dirs() []string {
 	all := map[string]bool{}
@@ -282,3 +254,122 @@ func (w *deviceWatch) dirs() []string {
 
 // maxLinks is the number of links that lead from one to another.
 const maxLinks = 8
+
+var (
+	errMountedNode = errors.New("nodes are mounted in a user namespace")
+	errFixedRights = errors.New("the rights of a running container cannot be changed with cgroup v2")
+)
+
+// plugIn gives a running container the nodes of a device, unless it is restarted for that. It returns the outcome for people.
+func (w *deviceWatch) plugIn(ctx context.Context, device int, nodes []node) string {
+	if w.order.Definition.Devices[device].Restarts() {
+		return "the container gets it when it starts again"
+	}
+	ctx, cancel := engine.WithTimeout(ctx, engine.RemoveTimeout)
+	defer cancel()
+	updated, err := w.update(ctx, device, nodes)
+	switch {
+	case err != nil:
+		return "the container gets it when it starts again: " + err.Error()
+	case updated:
+		return "the container has its new node"
+	}
+	return ""
+}
+
+// update makes nodes in a running container, with the rights to use them. Nodes with the same numbers need nothing.
+func (w *deviceWatch) update(ctx context.Context, device int, nodes []node) (updated bool, err error) {
+	s, ref := w.service, w.order.Ref
+	unlock, err := s.locks.Lock(ctx, w.uid+"/"+ref.Container)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	id := record.ContainerID(w.uid, ref)
+	root, mounted, err := s.openRoot(ctx, id, w.uid)
+	if err != nil {
+		return false, err
+	}
+	defer unix.Close(root)
+	if mounted {
+		if w.holds(device, nodes) {
+			return false, nil
+		}
+		return false, errMountedNode
+	}
+	return w.updateIn(ctx, root, id, device, nodes)
+}
+
+// holds reports whether the container has all nodes. The node of a device that was unplugged works again when another one has its numbers.
+func (w *deviceWatch) holds(device int, nodes []node) bool {
+	return !slices.ContainsFunc(nodes, func(n node) bool { return !slices.ContainsFunc(w.Held[device], n.sameNode) })
+}
+
+// updateIn is update with the root directory of the container. The rights do not depend on what nodes the container has: it can make some.
+func (w *deviceWatch) updateIn(ctx context.Context, root int, id string, device int, nodes []node) (updated bool, err error) {
+	if !oci.Privileged(w.order.Definition) {
+		if err := w.grant(ctx, id, device, nodes); err != nil {
+			return false, err
+		}
+	}
+	for i := range nodes {
+		if nodes[i].isIn(root) {
+			continue
+		}
+		if err := nodes[i].makeIn(root); err != nil {
+			return false, err
+		}
+		updated = true
+	}
+	return updated, nil
+}
+
+// grant gives a container the rights to the nodes of a device, and takes those to the numbers that the device had: they may be of another
+// one now. A right is recorded before the container has it.
+func (w *deviceWatch) grant(ctx context.Context, id string, device int, nodes []node) error {
+	old := slices.DeleteFunc(slices.Clone(w.Held[device]), func(n node) bool { return slices.ContainsFunc(nodes, n.sameNumbers) })
+	if len(old) == 0 && w.holds(device, nodes) {
+		return nil
+	}
+	dirs, err := cgroup.Dirs(w.service.config.Cgroups.Container(w.uid, id))
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(dirs, func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "devices.allow")) // of the controller of cgroup v1
+		return err == nil
+	})
+	if i < 0 {
+		if w.holds(device, nodes) { // some of the nodes of a directory
+			return nil
+		}
+		return errFixedRights
+	}
+	w.Held[device], w.unsaved = append(old, nodes...), true
+	if err := w.save(ctx); err != nil {
+		return err
+	}
+	return w.setRights(dirs[i], device, old, nodes)
+}
+
+// setRights writes rights to the devices controller of cgroup v1.
+func (w *deviceWatch) setRights(dir string, device int, old, nodes []node) error {
+	for i := range old {
+		if err := cgroup.Write(filepath.Join(dir, "devices.deny"), old[i].rule("rwm")); err != nil {
+			return err
+		}
+	}
+	w.Held[device], w.unsaved = nodes, true
+	for i := range w.Held { // other devices of the container may have the numbers, too
+		for k := range w.Held[i] {
+			n := &w.Held[i][k]
+			if i != device && !slices.ContainsFunc(old, n.sameNumbers) {
+				continue
+			}
+			if err := cgroup.Write(filepath.Join(dir, "devices.allow"), n.rule(n.Access)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strconv"
 
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/core/mount"
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -103,6 +106,81 @@ func checkFile(root *os.File, path string) error {
 	}
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return fmt.Errorf("%s of the image is not a regular file", path)
+	}
+	return nil
+}
+
+// openRoot opens the root directory of a running container, and reports whether nodes are mounted in it, since it has a user namespace.
+func (s *Service) openRoot(ctx context.Context, id, uid string) (fd int, mounted bool, err error) {
+	c, err := s.config.Client.LoadContainer(ctx, id)
+	if err != nil {
+		return -1, false, err
+	}
+	task, err := s.config.Exits.Task(ctx, c)
+	if err != nil {
+		return -1, false, err
+	}
+	pid := int(task.Pid())
+	err = proctree.While(s.config.Cgroups.ProcessDir(uid, id), pid, func() (err error) {
+		mounted = userNamespace(pid) != userNamespace(os.Getpid())
+		fd, err = unix.Open("/proc/"+strconv.Itoa(pid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return proctree.ErrExited
+		}
+		return nil
+	})
+	if err == nil {
+		return fd, mounted, nil
+	}
+	if fd > 0 {
+		_ = unix.Close(fd)
+	}
+	if errors.Is(err, proctree.ErrExited) {
+		err = errTargetExited
+	}
+	return -1, false, err
+}
+
+// userNamespace returns the user namespace of a process; empty if it has exited.
+func userNamespace(pid int) string {
+	name, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/user")
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// inRoot opens a directory of a container. The container may have replaced it by a link, which is not followed.
+func inRoot(root int, dir string) (fd int, err error) {
+	fd, err = unix.Openat2(root, dir, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return -1, fmt.Errorf("open %s in the container: %w", dir, err)
+	}
+	return fd, nil
+}
+
+// makeDirs makes the directories of a path in a container that do not exist.
+func makeDirs(root int, path string) error {
+	if path == "/" {
+		return nil
+	}
+	if dir, err := inRoot(root, path); err == nil {
+		_ = unix.Close(dir)
+		return nil
+	}
+	if err := makeDirs(root, filepath.Dir(path)); err != nil {
+		return err
+	}
+	parent, err := inRoot(root, filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(parent)
+	if err := unix.Mkdirat(parent, filepath.Base(path), 0o755); err != nil {
+		return fmt.Errorf("make directory %s in the container: %w", path, err)
 	}
 	return nil
 }

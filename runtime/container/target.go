@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/runtime/record"
@@ -55,27 +52,20 @@ func (s *Service) checkTarget(ctx context.Context, uid, name string, created int
 	return nil
 }
 
-// inNamespaceOf returns an error unless a created process is in the process namespace of another process, which is in a cgroup. As long as
-// the descriptor of that process accepts signals, its ID is not reused.
+// inNamespaceOf returns an error unless a created process is in the process namespace of another process, which is in a cgroup.
 func inNamespaceOf(cgroup string, pid, created int) error {
-	process, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) {
+	var want string
+	err := proctree.While(cgroup, pid, func() (err error) {
+		if want, err = os.Readlink(namespacePath(pid)); err != nil {
+			return proctree.ErrExited
+		}
+		return nil
+	})
+	if errors.Is(err, proctree.ErrExited) {
 		return errTargetExited
 	}
-	if err != nil {
-		return fmt.Errorf("open process %d: %w", pid, err)
-	}
-	defer unix.Close(process)
-	list, err := proctree.List(cgroup)
 	if err != nil {
 		return err
-	}
-	if !slices.ContainsFunc(list, func(p proctree.Process) bool { return p.PID == pid }) {
-		return errTargetExited
-	}
-	want, err := os.Readlink(namespacePath(pid))
-	if err != nil || unix.PidfdSendSignal(process, 0, nil, 0) != nil {
-		return errTargetExited
 	}
 	got, err := os.Readlink(namespacePath(created))
 	if err != nil {

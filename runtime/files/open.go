@@ -98,43 +98,24 @@ func (s *Service) newest(ctx context.Context, uid, name string) (client.Containe
 	return found, foundInfo, nil
 }
 
-// openRunning opens the root directory of a process of a container. The process ID can be reused by another process until the process has a
-// descriptor, therefore the process must be in the cgroup of the container, and must be running after that was checked.
+// openRunning opens the root directory of a process of a container.
 func (s *Service) openRunning(uid, id string, pid int) (*filecopy.Root, error) {
-	exited := &filecopy.Error{Kind: filecopy.Busy, Err: errors.New("the container has just exited"), Hint: "try again"}
-	process, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil, exited
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open process %d: %w", pid, err)
-	}
-	defer unix.Close(process)
-	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, exited
-	}
-	root := filecopy.NewRoot(os.NewFile(uintptr(fd), "/"))
-	list, err := proctree.List(s.config.ProcessDir(uid, id))
-	if err == nil && !slices.ContainsFunc(list, func(p proctree.Process) bool { return p.PID == pid }) {
-		err = exited
-	}
-	if err == nil && !isRunning(process) {
-		err = exited
-	}
-	if err != nil {
-		_ = root.Close()
-		return nil, err
-	}
-	return root, nil
-}
-
-// isRunning reports whether the process of a pidfd has not exited.
-func isRunning(pidfd int) bool {
-	for {
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
-		if !errors.Is(err, unix.EINTR) {
-			return err == nil && n == 0
+	var fd int
+	err := proctree.While(s.config.ProcessDir(uid, id), pid, func() (err error) {
+		fd, err = unix.Open("/proc/"+strconv.Itoa(pid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return proctree.ErrExited
 		}
+		return nil
+	})
+	if err == nil {
+		return filecopy.NewRoot(os.NewFile(uintptr(fd), "/")), nil
 	}
+	if fd > 0 {
+		_ = unix.Close(fd)
+	}
+	if errors.Is(err, proctree.ErrExited) {
+		err = &filecopy.Error{Kind: filecopy.Busy, Err: errors.New("the container has just exited"), Hint: "try again"}
+	}
+	return nil, err
 }

@@ -51,6 +51,44 @@ func (p Process) signal(sig unix.Signal) {
 	}
 }
 
+// ErrExited is the error of [While] for a process that has exited.
+var ErrExited = errors.New("the process has exited")
+
+// While calls do, which may use the ID of a process of a cgroup. Another process can get the ID until there is a descriptor of the process,
+// therefore the process must be in the cgroup, and run after that was checked. Otherwise the error is [ErrExited], and do may have used
+// another process.
+func While(cgroup string, pid int, do func() error) error {
+	process, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return ErrExited
+	}
+	if err != nil {
+		return fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(process)
+	if err := do(); err != nil {
+		return err
+	}
+	list, err := List(cgroup)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(list, func(p Process) bool { return p.PID == pid }) || !isRunning(process) {
+		return ErrExited
+	}
+	return nil
+}
+
+// isRunning reports whether the process of a pidfd has not exited.
+func isRunning(pidfd int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && n == 0
+		}
+	}
+}
+
 // NamespaceOf returns the PID namespace of a process in the form of its link in /proc, such as pid:[4026532567]. It is "" for a process in
 // the namespace of this one, and for one that does not exist.
 func NamespaceOf(pid int) string {

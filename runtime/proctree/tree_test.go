@@ -192,3 +192,31 @@ func TestProcessWithoutEnvironment(t *testing.T) {
 		t.Error("a process of another command was killed")
 	}
 }
+
+// TestWhile: a process must be in the cgroup and run, before and after it was used.
+func TestWhile(t *testing.T) {
+	cmd, other := startSleep(t, "x"), startSleep(t, "y")
+	dir := fakeCgroup(t, cmd.Process.Pid)
+	used := 0
+	use := func() error { used++; return nil }
+	if err := While(dir, cmd.Process.Pid, use); err != nil || used != 1 {
+		t.Errorf("%v, used %d times, want once", err, used)
+	}
+	failed := errors.New("failed")
+	if err := While(dir, cmd.Process.Pid, func() error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("%v, want the error of the use", err)
+	}
+	if err := While(dir, other.Process.Pid, use); !errors.Is(err, ErrExited) {
+		t.Errorf("a process of another cgroup: %v", err)
+	}
+	if err := While(dir, cmd.Process.Pid, func() error {
+		_ = cmd.Process.Kill()
+		_, err := cmd.Process.Wait()
+		return err
+	}); !errors.Is(err, ErrExited) {
+		t.Errorf("a process that exits while it is used: %v", err)
+	}
+	if err := While(dir, cmd.Process.Pid, use); !errors.Is(err, ErrExited) {
+		t.Errorf("a process that has exited: %v", err)
+	}
+}
