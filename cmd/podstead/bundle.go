@@ -14,7 +14,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/bundle"
-	"github.com/podstead/podstead/internal/daemon/imagefile"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
@@ -64,7 +63,7 @@ func (a *app) listBundle(cmd *cobra.Command, path, format string) error {
 	if path != spec.Stdin {
 		f, err := spec.OpenFile(path)
 		if err != nil {
-			return argumentError(fmt.Errorf("read bundle %q: %w", path, imagefile.WithoutPath(err)))
+			return argumentError(fmt.Errorf("read bundle %q: %w", path, plain.WithoutPath(err)))
 		}
 		defer f.Close()
 		in = f
@@ -104,7 +103,7 @@ func (a *app) listBundle(cmd *cobra.Command, path, format string) error {
 func (a *app) openBundle(path string) (f *os.File, err error) {
 	if path != spec.Stdin {
 		if f, err = spec.OpenFile(path); err != nil {
-			return nil, imagefile.WithoutPath(err)
+			return nil, plain.WithoutPath(err)
 		}
 		return f, nil
 	}

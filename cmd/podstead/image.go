@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
@@ -393,7 +394,7 @@ func (a *app) importImages(cmd *cobra.Command, path string) error {
 		var err error
 		what = strconv.Quote(path)
 		if archive, err = imagefile.Open(ctx, path); err != nil {
-			return argumentError(fmt.Errorf("import images from %s: %w", what, imagefile.WithoutPath(err)))
+			return argumentError(fmt.Errorf("import images from %s: %w", what, plain.WithoutPath(err)))
 		}
 		if signatures, err = imagefile.Signatures(path); err != nil {
 			return errors.Join(fmt.Errorf("import images from %s: %w", what, err), archive.Close())
@@ -469,7 +470,7 @@ func (a *app) exportImages(cmd *cobra.Command, output, platform string, names []
 		return write(a.out)
 	}
 	if err := imagefile.Write(output, 0o666, write); err != nil {
-		return fmt.Errorf("export images to %q: %w", output, imagefile.WithoutPath(err))
+		return fmt.Errorf("export images to %q: %w", output, plain.WithoutPath(err))
 	}
 	return nil
 }

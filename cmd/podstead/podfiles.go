@@ -249,14 +249,21 @@ func (a *app) readFiles(
 		}
 		return names, err
 	})
-	switch {
-	case err != nil:
-	case len(a.waitCycles(cmd, pods)) > 0:
-		err = invalidFiles(nil)
-	case len(pods) == 0 && len(paths) > 0:
-		err = &failure{status: statusUsage, err: errors.New("the files define no pod")}
+	if err == nil {
+		err = a.checkRead(cmd, paths, pods)
 	}
 	return requests, err
+}
+
+// checkRead checks the pods of files that were read, together.
+func (a *app) checkRead(cmd *cobra.Command, paths []string, pods []readPod) error {
+	switch {
+	case len(a.waitCycles(cmd, pods)) > 0:
+		return invalidFiles(nil)
+	case len(pods) == 0 && len(paths) > 0:
+		return &failure{status: statusUsage, err: errors.New("the files define no pod")}
+	}
+	return nil
 }
 
 // applied is a pod that is applied.
@@ -297,12 +304,8 @@ func (a *app) readApplied(cmd *cobra.Command, paths []string, o spec.Options, po
 		}
 		return names, err
 	})
-	switch {
-	case err != nil:
-	case len(a.waitCycles(cmd, pods)) > 0:
-		err = invalidFiles(nil)
-	case len(pods) == 0 && len(paths) > 0:
-		err = &failure{status: statusUsage, err: errors.New("the files define no pod")}
+	if err == nil {
+		err = a.checkRead(cmd, paths, pods)
 	}
 	return list, err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
@@ -183,7 +184,7 @@ func (a *app) exportVolume(cmd *cobra.Command, name, output string) error {
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return errors.New("export: interrupted")
 	}
-	if cause := imagefile.WithoutPath(err); cause != err { //nolint:errorlint // an error of the file, not of the volume
+	if cause := plain.WithoutPath(err); cause != err { //nolint:errorlint // an error of the file, not of the volume
 		return fmt.Errorf("export volume %q to %q: %w", name, output, cause)
 	}
 	return err
@@ -258,7 +259,7 @@ func (a *app) importVolume(cmd *cobra.Command, name, path string, replace bool) 
 	} else {
 		f, err := os.Open(path)
 		if err != nil {
-			return argumentError(fmt.Errorf("import volume %q from %q: %w", name, path, imagefile.WithoutPath(err)))
+			return argumentError(fmt.Errorf("import volume %q from %q: %w", name, path, plain.WithoutPath(err)))
 		}
 		defer f.Close()
 		in = f

@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon/imagefile"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/image"
@@ -63,7 +64,7 @@ func Create(ctx context.Context, pods []PodFile, o CreateOptions) (m *Manifest, 
 	}
 	c := &creation{o: &o, pods: pods, sources: map[string]string{}, wanted: map[string]bool{}}
 	if c.w, err = NewWriter(filepath.Dir(o.Output), o.Version, o.Platform, time.Now()); err != nil {
-		return nil, 0, imagefile.WithoutPath(err)
+		return nil, 0, plain.WithoutPath(err)
 	}
 	defer func() { err = errors.Join(err, c.w.Close()) }()
 	if err := c.collect(ctx); err != nil {
@@ -73,7 +74,7 @@ func Create(ctx context.Context, pods []PodFile, o CreateOptions) (m *Manifest, 
 		size, err = c.w.WriteTo(w)
 		return err
 	})
-	return c.w.Manifest(), size, imagefile.WithoutPath(err)
+	return c.w.Manifest(), size, plain.WithoutPath(err)
 }
 
 // creation collects the parts of a bundle.

@@ -1,14 +1,13 @@
 package config
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
 	"github.com/distribution/reference"
 
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/runtime/image/signature"
 	"github.com/podstead/podstead/spec"
 )
@@ -96,7 +95,7 @@ func (c *Config) Verification() (*signature.Policy, error) {
 		for k := range r.Keys {
 			key, err := signature.LoadKey(r.Keys[k])
 			if err != nil {
-				c.verify.Bad(&r.Keys[k], fmt.Sprintf("%q: %v", r.Keys[k], withoutPath(err)), "")
+				c.verify.Bad(&r.Keys[k], fmt.Sprintf("%q: %v", r.Keys[k], plain.WithoutPath(err)), "")
 				continue
 			}
 			rule.Keys = append(rule.Keys, key)
@@ -109,14 +108,6 @@ func (c *Config) Verification() (*signature.Policy, error) {
 		}
 	}
 	return p, nil
-}
-
-// withoutPath returns the cause of an error of a file.
-func withoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
 }
 
 // verifyTypes are the values of images.verifyDefault. Without a rule there is no key.

@@ -9,7 +9,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // podStats is the engine as the source of statistics of the API.
@@ -29,17 +28,12 @@ func (s podStats) Stats(ctx context.Context, pods []supervisor.Snapshot) []api.P
 	return list
 }
 
-// statuses returns the status of every container of a pod, in the order in which they start.
-func statuses(p *supervisor.Snapshot) []lifecycle.ContainerStatus {
-	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses)
-}
-
 func targetOf(p *supervisor.Snapshot) stats.Target {
 	t := stats.Target{UID: p.Facts.UID, Pod: p.Pod, Containers: map[string]string{}}
 	if s := &p.Facts.Sandbox; !s.Ready.IsZero() && s.Lost.IsZero() {
 		t.Sandbox = s.N
 	}
-	for _, c := range statuses(p) {
+	for _, c := range p.Status.Every() {
 		if _, id, ok := strings.Cut(c.ContainerID, "://"); ok && c.State.Running != nil {
 			t.Containers[c.Name] = id
 		}
@@ -55,7 +49,7 @@ func statsOf(p *supervisor.Snapshot, m *stats.Pod) api.PodStats {
 		CPU: cpuStats(&m.Sample), Memory: memoryStats(&m.Sample), ProcessStats: processStats(&m.Sample),
 		EphemeralStorage: storageStats(&m.Disk), Network: networkStats(m.Network),
 	}
-	for _, status := range statuses(p) {
+	for _, status := range p.Status.Every() {
 		disk := m.Disk.Containers[status.Name]
 		c := api.ContainerStats{Name: status.Name, Logs: fsStats(m.Disk.At, disk.Logs)}
 		if status.State.Running != nil {

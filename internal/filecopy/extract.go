@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/disk"
+	"github.com/podstead/podstead/internal/plain"
 )
 
 // Attributes are those that an extracted file gets.
@@ -299,7 +300,7 @@ func (x *Extractor) writeFile(dir int, name string, data io.Reader, size int64, 
 
 func (x *Extractor) writeSparse(f *os.File, data io.Reader, size int64, written *int64) error {
 	if err := f.Truncate(size); err != nil { // more than the file system can have
-		return pathCause(err)
+		return plain.WithoutPath(err)
 	}
 	block := make([]byte, 64<<10)
 	for *written < size {
@@ -312,7 +313,7 @@ func (x *Extractor) writeSparse(f *os.File, data io.Reader, size int64, written 
 				return err
 			}
 			if _, err := f.WriteAt(block[:n], *written); err != nil {
-				return pathCause(err)
+				return plain.WithoutPath(err)
 			}
 		}
 		*written += int64(n)
@@ -343,14 +344,6 @@ func (x *Extractor) room(fd int, bytes int64) error {
 	}
 	x.unproven = 0
 	return nil
-}
-
-// pathCause removes the path of a temporary file from an error.
-func pathCause(err error) error {
-	if cause, ok := errors.AsType[*fs.PathError](err); ok {
-		return cause.Err
-	}
-	return err
 }
 
 func isZero(block []byte) bool {

@@ -1,4 +1,4 @@
-// Package order sorts slices by a function. The compiler repeats the functions of package slices for each type of elements, which makes the
+// Package order sorts slices by a function, and finds duplicates. The compiler repeats the functions of package slices for each type of elements, which makes the
 // program 20 kB larger for each. All types share those of package sort, which are slower.
 package order
 
@@ -18,4 +18,15 @@ func Sorted[E any](values iter.Seq[E], compare func(a, b E) int) []E {
 	list := slices.Collect(values)
 	Sort(list, compare)
 	return list
+}
+
+// Unique returns a list without duplicates, in the order of first occurrence; nil if there is nothing in it.
+func Unique(list []string) []string {
+	var found []string
+	for _, s := range list {
+		if !slices.Contains(found, s) {
+			found = append(found, s)
+		}
+	}
+	return found
 }

@@ -6,7 +6,9 @@ package plain
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 	"unicode"
@@ -142,4 +144,12 @@ func markedText(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// WithoutPath returns the cause of an error of a file, which the caller names.
+func WithoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
 }

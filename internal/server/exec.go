@@ -219,8 +219,7 @@ func notRunning(pod, container, why string) *api.Error {
 
 // containerState describes the state of a container that is not running.
 func containerState(s *supervisor.Snapshot, name string) string {
-	status := s.Status
-	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses) {
+	for _, c := range s.Status.Every() {
 		switch state := c.State; {
 		case c.Name != name:
 		case state.Terminated != nil:

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 )
@@ -68,7 +69,7 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 			return o, noContainer(pod, name, names)
 		}
 	}
-	if o.containers = unique(q["container"]); len(o.containers) == 0 {
+	if o.containers = order.Unique(q["container"]); len(o.containers) == 0 {
 		o.containers = names
 	}
 	return o, nil
@@ -146,15 +147,4 @@ func (s *stream) copy(lines <-chan api.OutputRecord) error {
 			return err
 		}
 	}
-}
-
-// unique removes duplicates and keeps the order.
-func unique(names []string) []string {
-	var list []string
-	for _, name := range names {
-		if !slices.Contains(list, name) {
-			list = append(list, name)
-		}
-	}
-	return list
 }

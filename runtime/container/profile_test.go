@@ -15,9 +15,13 @@ import (
 	"github.com/podstead/podstead/runtime/oci"
 )
 
-func TestReadSeccomp(t *testing.T) {
-	dir := t.TempDir()
+func TestSeccompProfile(t *testing.T) {
+	config := t.TempDir()
+	dir := filepath.Join(config, "seccomp")
 	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for name, size := range map[string]int{"small": 10, "largest": maxSeccompBytes, "large": maxSeccompBytes + 1} {
 		if err := os.WriteFile(at(name), make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
@@ -27,14 +31,14 @@ func TestReadSeccomp(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]int{"small": 10, "largest": maxSeccompBytes, "link": 10} {
-		if text, err := readSeccomp(at(name)); err != nil || len(text) != want {
-			t.Errorf("%s: %d bytes, %v; want %d", name, len(text), err, want)
+		if p, err := seccompProfile(config, name); err != nil || len(p.Text) != want || p.Path != at(name) {
+			t.Errorf("%s: %d bytes, %v; want %d", name, len(p.Text), err, want)
 		}
 	}
 	for name, want := range map[string]string{
-		"none": "no such file", "large": "larger than 1 MiB", "fifo": "not a regular file", ".": "not a regular file",
+		"none": "no such file", "large": "larger than 1048576 bytes", "fifo": "not a regular file", ".": "not a regular file",
 	} {
-		if _, err := readSeccomp(at(name)); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
+		if _, err := seccompProfile(config, name); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v, want the path and %q", name, err, want)
 		}
 	}

@@ -31,20 +31,7 @@ func (h *Host) waitForNetwork(ctx context.Context, report func(string)) error {
 		return err
 	}
 	defer p.close()
-	for {
-		unmet, err := h.online()
-		switch {
-		case err != nil:
-			return err
-		case unmet == "":
-			return nil
-		}
-		report(unmet)
-		if err := p.wait(ctx, 0); err != nil {
-			return err
-		}
-		drain(changes)
-	}
+	return p.until(ctx, h.online, report, func() { drain(changes) })
 }
 
 // online returns why the host is not online; empty if it is.

@@ -94,19 +94,7 @@ func waitForMount(ctx context.Context, path string, report func(string)) error {
 		return err
 	}
 	defer p.close()
-	for {
-		unmet, err := mountUnmet(path)
-		switch {
-		case err != nil:
-			return err
-		case unmet == "":
-			return nil
-		}
-		report(unmet)
-		if err := p.wait(ctx, 0); err != nil {
-			return err
-		}
-	}
+	return p.until(ctx, func() (string, error) { return mountUnmet(path) }, report, nil)
 }
 
 // openMounts opens mountinfo. It has an event after each change. A file of package os cannot be used: the poller of the Go runtime would

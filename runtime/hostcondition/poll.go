@@ -67,6 +67,24 @@ func (p *poller) wait(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
+// until checks a condition until it is met, and again after each event. Both report and changed are called while it is not met: with the
+// reason, and after an event; changed may be nil.
+func (p *poller) until(ctx context.Context, unmet func() (string, error), report func(string), changed func()) error {
+	for {
+		why, err := unmet()
+		if err != nil || why == "" {
+			return err
+		}
+		report(why)
+		if err := p.wait(ctx, 0); err != nil {
+			return err
+		}
+		if changed != nil {
+			changed()
+		}
+	}
+}
+
 // drain reads what a non-blocking file has.
 func drain(fd int) {
 	buffer := make([]byte, 16<<10)

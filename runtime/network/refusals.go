@@ -16,14 +16,9 @@ func (r *ruleset) refusalsTable() *nftables.Table {
 
 // WriteRefusals replaces the rule that completes refusals.
 func (r *ruleset) WriteRefusals(ctx context.Context) error {
-	return r.do(ctx, func(c *nftables.Conn) error {
-		t := r.refusalsTable()
-		c.AddTable(t) // so that it exists and can be deleted
-		c.DelTable(t)
-		c.AddTable(t)
-		w := tableWriter{c, t, r.bridge}
+	return r.replace(ctx, r.refusalsTable(), func(w tableWriter) error {
 		w.completeRefusals(w.chain("prerouting", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw))
-		return c.Flush()
+		return nil
 	})
 }
 

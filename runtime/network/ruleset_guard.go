@@ -55,11 +55,7 @@ func (e endpoint) senders(f family) (all []nftables.SetElement) {
 // WriteGuard replaces the guard by that of the endpoints. guarded is false, with a logged warning, if the kernel does not
 // support rules of family bridge.
 func (r *ruleset) WriteGuard(ctx context.Context, endpoints []endpoint) (guarded bool, err error) {
-	err = r.do(ctx, func(c *nftables.Conn) error {
-		t := r.guardTable()
-		c.AddTable(t) // so that it exists and can be deleted
-		c.DelTable(t)
-		c.AddTable(t)
+	err = r.replace(ctx, r.guardTable(), func(w tableWriter) error {
 		var sets [2]*nftables.Set
 		for i, f := range families {
 			sets[i] = r.senderSet(f)
@@ -67,13 +63,12 @@ func (r *ruleset) WriteGuard(ctx context.Context, endpoints []endpoint) (guarded
 			for _, e := range endpoints {
 				elements = append(elements, e.senders(f)...)
 			}
-			if err := c.AddSet(sets[i], elements); err != nil {
+			if err := w.c.AddSet(sets[i], elements); err != nil {
 				return fmt.Errorf("set %s: %w", sets[i].Name, err)
 			}
 		}
-		w := tableWriter{c, t, r.bridge}
 		w.guardSenders(w.chain("senders", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityFilter), sets)
-		return c.Flush()
+		return nil
 	})
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.ENOENT) {
 		r.log.WarnContext(ctx, "pods can spoof addresses of other pods: kernel does not support nftables for bridges",

@@ -25,12 +25,7 @@ func (r *ruleset) table() *nftables.Table {
 
 // Write replaces the table by the rules for these endpoints and subnets, in one transaction.
 func (r *ruleset) Write(ctx context.Context, endpoints []endpoint, subnets []netip.Prefix) error {
-	return r.do(ctx, func(c *nftables.Conn) error {
-		t := r.table()
-		c.AddTable(t) // so that it exists and can be deleted
-		c.DelTable(t)
-		c.AddTable(t)
-		w := tableWriter{c, t, r.bridge}
+	return r.replace(ctx, r.table(), func(w tableWriter) error {
 		var maps, pods [2]*nftables.Set
 		for i, f := range families {
 			maps[i], pods[i] = r.portMap(f), r.podSet(f)
@@ -39,14 +34,27 @@ func (r *ruleset) Write(ctx context.Context, endpoints []endpoint, subnets []net
 				elements = append(elements, e.elements(f)...)
 				addresses = append(addresses, e.addresses(f)...)
 			}
-			if err := c.AddSet(maps[i], elements); err != nil {
+			if err := w.c.AddSet(maps[i], elements); err != nil {
 				return fmt.Errorf("map %s: %w", maps[i].Name, err)
 			}
-			if err := c.AddSet(pods[i], addresses); err != nil {
+			if err := w.c.AddSet(pods[i], addresses); err != nil {
 				return fmt.Errorf("set %s: %w", pods[i].Name, err)
 			}
 		}
 		w.writeChains(maps, pods, subnets)
+		return nil
+	})
+}
+
+// replace replaces a table by what write adds to it, in one transaction.
+func (r *ruleset) replace(ctx context.Context, t *nftables.Table, write func(w tableWriter) error) error {
+	return r.do(ctx, func(c *nftables.Conn) error {
+		c.AddTable(t) // so that it exists and can be deleted
+		c.DelTable(t)
+		c.AddTable(t)
+		if err := write(tableWriter{c, t, r.bridge}); err != nil {
+			return err
+		}
 		return c.Flush()
 	})
 }

@@ -36,12 +36,7 @@ func (r *ruleset) sourcesTable() *nftables.Table {
 
 // WriteSources replaces the rules that mark connections and the replies of pods.
 func (r *ruleset) WriteSources(ctx context.Context) error {
-	return r.do(ctx, func(c *nftables.Conn) error {
-		t := r.sourcesTable()
-		c.AddTable(t) // so that it exists and can be deleted
-		c.DelTable(t)
-		c.AddTable(t)
-		w := tableWriter{c, t, r.bridge}
+	return r.replace(ctx, r.sourcesTable(), func(w tableWriter) error {
 		isMark := &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(sourceMark)}
 		w.rule(w.chain("output", nftables.ChainTypeFilter, nftables.ChainHookOutput, nftables.ChainPriorityMangle), []expr.Any{
 			&expr.Meta{Key: expr.MetaKeyMARK, Register: 1}, isMark, &expr.Ct{Key: expr.CtKeyMARK, Register: 1, SourceRegister: true},
@@ -50,7 +45,7 @@ func (r *ruleset) WriteSources(ctx context.Context) error {
 			matchLink(expr.MetaKeyIIFNAME, expr.CmpOpEq, r.bridge), []expr.Any{
 				&expr.Ct{Key: expr.CtKeyMARK, Register: 1}, isMark, &expr.Meta{Key: expr.MetaKeyMARK, Register: 1, SourceRegister: true},
 			})
-		return c.Flush()
+		return nil
 	})
 }
 

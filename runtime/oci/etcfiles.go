@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -186,7 +187,7 @@ func (r *resolv) setOption(name string, value *string) {
 func (r resolv) String() string {
 	var searches []string
 	total := -1
-	for _, s := range unique(r.searches) {
+	for _, s := range order.Unique(r.searches) {
 		if len(s) > maxSearchLength {
 			continue
 		}
@@ -199,7 +200,7 @@ func (r resolv) String() string {
 	if len(searches) > 0 {
 		b.WriteString("search " + strings.Join(searches, " ") + "\n")
 	}
-	servers := unique(r.servers)
+	servers := order.Unique(r.servers)
 	for _, s := range servers[:min(len(servers), maxNameservers)] {
 		b.WriteString("nameserver " + s + "\n")
 	}
@@ -207,15 +208,4 @@ func (r resolv) String() string {
 		b.WriteString("options " + strings.Join(r.options, " ") + "\n")
 	}
 	return b.String()
-}
-
-// unique returns the list without duplicates, in the order of first occurrence.
-func unique(list []string) []string {
-	var out []string
-	for _, s := range list {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
 }

@@ -26,13 +26,9 @@ type builder struct {
 func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant) api.Explanation {
 	b := builder{snapshot: s, events: ofUID(events, s.Facts.UID), now: now}
 	e := api.Explanation{Pod: s.Pod.Name, UID: s.Facts.UID, StopBy: s.Facts.Stop.By, Timeline: b.podTimeline()}
-	for _, list := range [...][]lifecycle.ContainerStatus{
-		s.Status.InitContainerStatuses, s.Status.ContainerStatuses, s.Status.EphemeralContainerStatuses,
-	} {
-		for i := range list {
-			c := b.container(&list[i])
-			e.Containers, e.Restarts = append(e.Containers, c), e.Restarts+c.Restarts
-		}
+	for _, status := range s.Status.Every() {
+		c := b.container(&status)
+		e.Containers, e.Restarts = append(e.Containers, c), e.Restarts+c.Restarts
 	}
 	b.setPodState(&e)
 	b.setProblems(&e)

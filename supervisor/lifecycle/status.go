@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -38,6 +39,11 @@ type Status struct {
 	// AllocatedResources are the requests of the pod, and Resources its pod-level requests and limits.
 	AllocatedResources spec.ResourceList `json:"allocatedResources,omitempty"`
 	Resources          *spec.Resources   `json:"resources,omitempty"`
+}
+
+// Every returns the status of every container, in the order in which they start.
+func (s *Status) Every() []ContainerStatus {
+	return slices.Concat(s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses)
 }
 
 // PodIP is one address of the pod.

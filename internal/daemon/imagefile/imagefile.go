@@ -159,11 +159,3 @@ func Write(path string, mode fs.FileMode, write func(io.Writer) error) (err erro
 	}
 	return os.Rename(name, path)
 }
-
-// WithoutPath returns the cause of an error of a file, which the caller names.
-func WithoutPath(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}

@@ -28,7 +28,7 @@ func (s *sample) states(list []supervisor.Snapshot, node string) {
 			sandboxes++
 		}
 		s.pod(p, node)
-		for _, c := range statuses(p) {
+		for _, c := range p.Status.Every() {
 			switch {
 			case c.State.Running != nil:
 				running++
@@ -49,11 +49,6 @@ func (s *sample) states(list []supervisor.Snapshot, node string) {
 	s.add(runningContainers, float64(waiting), "created")
 	s.add(runningContainers, float64(running), "running")
 	s.add(runningContainers, float64(terminated), "exited")
-}
-
-// statuses returns the status of every container of a pod, in the order in which they start.
-func statuses(p *supervisor.Snapshot) []lifecycle.ContainerStatus {
-	return slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses, p.Status.EphemeralContainerStatuses)
 }
 
 // sandboxOf returns the number of the running sandbox of a pod; 0: none.

@@ -21,7 +21,7 @@ const cpuPeriod = 100_000
 // targetOf returns what is measured of a pod.
 func targetOf(p *supervisor.Snapshot) stats.Target {
 	t := stats.Target{UID: p.Facts.UID, Pod: p.Pod, Sandbox: sandboxOf(p), Containers: map[string]string{}}
-	for _, c := range statuses(p) {
+	for _, c := range p.Status.Every() {
 		if _, id, ok := strings.Cut(c.ContainerID, "://"); ok && c.State.Running != nil {
 			t.Containers[c.Name] = id
 		}
@@ -36,7 +36,7 @@ func (s *sample) usage(p *supervisor.Snapshot, t *stats.Target, m *stats.Pod, no
 		s.cgroup(&m.Sample, []string{namespace, name, "", m.Cgroup, "", ""}, now)
 		s.network(m.Network, name, m.Cgroup)
 	}
-	list := statuses(p)
+	list := p.Status.Every()
 	for i := range list {
 		c := &list[i]
 		disk := m.Disk.Containers[c.Name]

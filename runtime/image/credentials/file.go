@@ -7,16 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/spec"
 )
 
 // maxFile is the maximum size of the credentials file.
@@ -181,29 +180,14 @@ func (f *File) document() (*document, error) {
 
 // read returns the text of the file; {} if it does not exist or is empty.
 func (f *File) read() ([]byte, error) {
-	file, err := os.OpenFile(f.Path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO
-	if errors.Is(err, fs.ErrNotExist) {
-		return []byte("{}"), nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFile, err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
+	text, info, err := spec.ReadFile(f.Path, maxFile)
 	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrFile, err)
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%w %s is not a regular file", ErrFile, f.Path)
-	case info.Mode().Perm()&0o077 != 0:
+	case errors.Is(err, fs.ErrNotExist):
+		return []byte("{}"), nil
+	case info != nil && info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf("%w %s is accessible by other users than its owner (mode %04o): chmod 600", ErrFile, f.Path,
 			info.Mode().Perm())
-	}
-	text, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	if err == nil && len(text) > maxFile {
-		err = fmt.Errorf("%s exceeds the maximum of %d bytes", f.Path, maxFile)
-	}
-	if err != nil {
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)
 	}
 	if len(strings.TrimSpace(string(text))) == 0 {

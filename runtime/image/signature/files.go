@@ -8,8 +8,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // The names of the files beside an archive are that of the archive with one of these.
@@ -55,20 +56,9 @@ func Beside(path string) ([]Signature, error) {
 
 // read reads a file; nil if there is none.
 func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	data, _, err := spec.ReadFile(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("%s: not a regular file", path))
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(data) > maxFile {
-		err = fmt.Errorf("%s: has more than %d bytes", path, maxFile)
 	}
 	return data, err
 }

@@ -10,11 +10,11 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // maxKey is the maximum size of a file with a key.
@@ -32,20 +32,9 @@ type Key struct {
 
 // LoadKey reads a public key in PEM format.
 func LoadKey(path string) (Key, error) {
-	f, err := os.Open(path)
+	data, _, err := spec.ReadFile(path, maxKey)
 	if err != nil {
 		return Key{}, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return Key{}, errors.Join(err, errors.New("not a regular file"))
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxKey+1))
-	if err != nil {
-		return Key{}, err
-	}
-	if len(data) > maxKey {
-		return Key{}, fmt.Errorf("has more than %d bytes", maxKey)
 	}
 	return ParseKey(path, data)
 }

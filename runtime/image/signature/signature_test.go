@@ -187,7 +187,7 @@ func TestKeys(t *testing.T) {
 		"two":     {string(k.Public) + string(k.Public), "more than one key"},
 		"text":    {"hello", "not a public key in PEM format"},
 		"private": {"-----BEGIN PRIVATE KEY-----\nYQ==\n-----END PRIVATE KEY-----\n", "not a public key in PEM format"},
-		"large":   {strings.Repeat("x", 65<<10), "more than 65536 bytes"},
+		"large":   {strings.Repeat("x", 65<<10), "larger than 65536 bytes"},
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(c.data), 0o600); err != nil {
@@ -229,8 +229,8 @@ func TestFilesBesideAnArchive(t *testing.T) {
 		"neither":            {map[string]string{".sigstore.json": attested + "{}"}, "signature 2 is malformed: neither"},
 		"bad payload":        {map[string]string{".sigstore.json": `{"Base64Signature":"YQ==","Payload":"%"}`}, "payload: illegal base64"},
 		"too many":           {map[string]string{".sigstore.json": strings.Repeat(`{"mediaType":"x"}`, 129)}, "more than 128 signatures"},
-		"too large":          {map[string]string{".sigstore.json": strings.Repeat(" ", 5<<20)}, "more than 4194304 bytes"},
-		"payload is a large": {map[string]string{".sig": sig, ".payload": strings.Repeat(" ", 5<<20)}, "more than 4194304 bytes"},
+		"too large":          {map[string]string{".sigstore.json": strings.Repeat(" ", 5<<20)}, "larger than 4194304 bytes"},
+		"payload is a large": {map[string]string{".sig": sig, ".payload": strings.Repeat(" ", 5<<20)}, "larger than 4194304 bytes"},
 	} {
 		archive := filepath.Join(t.TempDir(), "shop.tar")
 		for suffix, data := range c.files {
