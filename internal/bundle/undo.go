@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/internal/daemon/bundleundo"
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // readEarlier returns the files of the pods before the bundle; nil: the pod is new. The error says why a failure could not be undone.
@@ -125,9 +126,8 @@ const (
 func (t *Transaction) acquire(ctx context.Context) (*bundleundo.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, undoTimeout)
 	defer cancel()
-	retry := time.NewTicker(undoInterval)
-	defer retry.Stop()
-	for {
+	var last error
+	for range guard.Poll(ctx, undoInterval) {
 		lock, err := bundleundo.Acquire(t.config.StateDir)
 		switch {
 		case errors.Is(err, fs.ErrPermission):
@@ -148,12 +148,9 @@ func (t *Transaction) acquire(ctx context.Context) (*bundleundo.Lock, error) {
 			}
 			_ = lock.Close()
 		}
-		select {
-		case <-retry.C:
-		case <-ctx.Done():
-			return nil, err
-		}
+		last = err
 	}
+	return nil, last
 }
 
 // begin writes the record of what was there before the bundle.

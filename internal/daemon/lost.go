@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // errLost is the cause of the end of a daemon whose directories were removed or replaced.
@@ -20,14 +22,7 @@ const lostInterval = 5 * time.Second
 // it can start no container, and another daemon may start. It returns when ctx ends.
 func (o *Options) watchDirs(ctx context.Context, lost func(error)) {
 	was := identify(filepath.Join(o.Config.RunDir, "engine"), filepath.Join(o.Config.StateDir, "engine", "lock"))
-	tick := time.NewTicker(lostInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range guard.Every(ctx, lostInterval) {
 		if path := was.lost(); path != "" {
 			lost(fmt.Errorf("%s: %w", path, errLost))
 			return

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/internal/statefile"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -146,17 +147,10 @@ func run(ctx context.Context, command []string, pod string) error {
 // Run saves the ages of the reboots that count from time to time, until ctx ends, so that uptime of a boot counts in the next one. It
 // writes nothing if there are none.
 func (h *rebootHost) Run(ctx context.Context) {
-	t := time.NewTicker(saveInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			h.age()
-		case <-ctx.Done():
-			h.age()
-			return
-		}
+	for range guard.Every(ctx, saveInterval) {
+		h.age()
 	}
+	h.age()
 }
 
 // age saves the ages. After an error the old ones count for longer.

@@ -11,6 +11,7 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/internal/usermanager"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -113,14 +114,7 @@ func longestGrace(pods []supervisor.Snapshot) (longest time.Duration) {
 
 // extend extends the stop timeout of the service until ctx ends.
 func (o *Options) extend(ctx context.Context) {
-	t := time.NewTicker(extendInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			o.notify(ctx, extension)
-		case <-ctx.Done():
-			return
-		}
+	for range guard.Every(ctx, extendInterval) {
+		o.notify(ctx, extension)
 	}
 }

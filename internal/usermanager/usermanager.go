@@ -17,6 +17,8 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // service is the unit of the daemon of a user.
@@ -95,10 +97,10 @@ func (m *Manager) Delegate(ctx context.Context, name, leaf string, pid int) (Sco
 	ctx, cancel := context.WithTimeout(ctx, scopeTimeout)
 	defer cancel()
 	s := Scope{m: m, name: name}
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		exists, err := m.start(ctx, name, pid)
+	var err error
+	for range guard.Poll(ctx, pollInterval) {
+		var exists bool
+		exists, err = m.start(ctx, name, pid)
 		if err == nil {
 			s.Cgroup, err = m.cgroupOf(ctx, name)
 		}
@@ -106,14 +108,10 @@ func (m *Manager) Delegate(ctx context.Context, name, leaf string, pid int) (Sco
 			err = s.Move(ctx, leaf, pid)
 		}
 		if err == nil || !exists || s.isPopulated() { // else systemd is about to remove a scope without processes
-			return s, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return s, err
+			break
 		}
 	}
+	return s, err
 }
 
 // Scope returns a scope that exists.

@@ -13,6 +13,8 @@ import (
 	"github.com/containerd/log"
 	"github.com/containerd/plugin"
 	"github.com/containerd/plugin/registry"
+
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // The collector runs containerd's garbage collection. It replaces containerd's plug-in for that, which wakes up several times per
@@ -220,19 +222,10 @@ func (c *garbageCollector) Hold(ctx context.Context) (release func(), err error)
 
 // poll calls try until it succeeds. A lock cannot be waited for with a context.
 func poll(ctx context.Context, try func() bool) error {
-	if try() {
-		return nil
-	}
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			if try() {
-				return nil
-			}
-		case <-ctx.Done():
-			return ctx.Err()
+	for range guard.Poll(ctx, pollInterval) {
+		if try() {
+			return nil
 		}
 	}
+	return ctx.Err()
 }

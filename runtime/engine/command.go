@@ -17,6 +17,7 @@ import (
 	gorunc "github.com/containerd/go-runc"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/monitor"
 )
 
@@ -148,10 +149,9 @@ const undoInterval = 50 * time.Millisecond
 func undoExec(ctx context.Context, l *link, container, id string) error {
 	ctx, cancel := Detached(ctx, UndoTimeout)
 	defer cancel()
-	tick := time.NewTicker(undoInterval)
-	defer tick.Stop()
-	for {
-		err := l.ask(ctx, true, func(m *monitor.Client) error {
+	var err error
+	for range guard.Poll(ctx, undoInterval) {
+		err = l.ask(ctx, true, func(m *monitor.Client) error {
 			kill := monitor.Signal{Container: container, Exec: id, Signal: int(unix.SIGKILL)}
 			if err := m.Signal(ctx, kill); err != nil && !errdefs.IsNotFound(err) {
 				return err
@@ -164,14 +164,10 @@ func undoExec(ctx context.Context, l *link, container, id string) error {
 			return nil
 		}
 		if !errdefs.IsFailedPrecondition(err) { // otherwise it has not exited yet
-			return fmt.Errorf("kill command without a client: %w", err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("kill command without a client: %w", err)
+			break
 		}
 	}
+	return fmt.Errorf("kill command without a client: %w", err)
 }
 
 func (s *commands) run(ctx context.Context, l *link, c *command) (monitor.Process, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/containerd/errdefs"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/monitor"
 )
 
@@ -94,10 +95,8 @@ func (l *link) replaceBy(ctx context.Context, before monitor.Hello) error {
 	if err != nil && !errors.Is(err, monitor.ErrClosed) { // closed: it may have been replaced before it has answered
 		return err
 	}
-	checks := time.NewTicker(replaceCheckInterval)
-	defer checks.Stop()
 	last := errors.New("no answer of the monitor")
-	for {
+	for range guard.Poll(ctx, replaceCheckInterval) {
 		var now monitor.Hello
 		err = l.ask(ctx, true, func(c *monitor.Client) (err error) {
 			now, err = c.Hello(ctx)
@@ -118,12 +117,8 @@ func (l *link) replaceBy(ctx context.Context, before monitor.Hello) error {
 		if ctx.Err() == nil {
 			last = err
 		}
-		select {
-		case <-checks.C:
-		case <-ctx.Done():
-			return fmt.Errorf("replace the monitor: %w: %w", ctx.Err(), last)
-		}
 	}
+	return fmt.Errorf("replace the monitor: %w: %w", ctx.Err(), last)
 }
 
 // isRefused reports whether an error is that of a request which a monitor has not carried out because it is about to be replaced, or was

@@ -18,6 +18,7 @@ import (
 	"github.com/containerd/typeurl/v2"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/cgroup"
 )
 
@@ -189,18 +190,12 @@ func (e *Engine) stopShim(ctx context.Context, id string) error {
 // awaitReleased waits until containerd has released the shim of a sandbox. containerd detects the exit of a shim by itself, cleans up,
 // and releases it last.
 func (e *Engine) awaitReleased(ctx context.Context, id string) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for range guard.Poll(ctx, 20*time.Millisecond) {
 		if s, err := e.controller.Status(ctx, id, false); err == nil && s.Pid == 0 {
 			return nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("wait for containerd to clean up shim: %w", ctx.Err())
-		}
 	}
+	return fmt.Errorf("wait for containerd to clean up shim: %w", ctx.Err())
 }
 
 // removeRemains removes the socket and the cgroup of a shim that has exited. It also kills other shims of this ID: a daemon of an earlier
@@ -212,22 +207,16 @@ func (e *Engine) removeRemains(ctx context.Context, id, path string) error {
 	if err != nil {
 		return err
 	}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := e.killShims(ctx, func(other string) bool { return other == id })
+	for range guard.Poll(ctx, 50*time.Millisecond) {
+		err = e.killShims(ctx, func(other string) bool { return other == id })
 		if err == nil && path != "" {
 			err = cgroup.Remove(path)
 		}
 		if err == nil {
 			return ignoreMissing(containerdshim.RemoveSocket(address))
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return err
-		}
 	}
+	return err
 }
 
 // ID is the sandbox's ID.

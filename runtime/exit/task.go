@@ -11,6 +11,7 @@ import (
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/record"
 )
@@ -27,9 +28,7 @@ func (r *Recorder) Task(ctx context.Context, c client.Container) (client.Task, e
 	if err := r.shims.AwaitLoaded(ctx, info.SandboxID); err != nil {
 		return nil, err
 	}
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for {
+	for range guard.Poll(ctx, pollInterval) {
 		task, err := c.Task(ctx, nil)
 		if !errdefs.IsNotFound(err) {
 			return task, err
@@ -41,12 +40,8 @@ func (r *Recorder) Task(ctx context.Context, c client.Container) (client.Task, e
 			}
 			return nil, err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
 	}
+	return nil, ctx.Err()
 }
 
 // unresponsive reports whether the shim of a container does not respond.

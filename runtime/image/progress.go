@@ -12,6 +12,8 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/identity"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // progressInterval is the interval between progress reports of a pull or an import.
@@ -131,15 +133,8 @@ func atIntervals(ctx context.Context, report func(context.Context)) (stop func()
 	ctx, cancel := context.WithCancel(ctx)
 	var reporting sync.WaitGroup
 	reporting.Go(func() {
-		tick := time.NewTicker(progressInterval)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				report(ctx)
-			}
+		for range guard.Every(ctx, progressInterval) {
+			report(ctx)
 		}
 	})
 	return func() {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
+
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // slotRate is the rate below which work gives up its slot, in bytes per second.
@@ -61,14 +63,8 @@ func (m *meter) add(n int64) { m.bytes.Add(n) }
 
 // watch returns when less than the rate, in bytes per second, was counted for an interval, or when ctx is cancelled.
 func (m *meter) watch(ctx context.Context, interval time.Duration, rate func() int64) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for last := int64(0); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	last := int64(0)
+	for range guard.Every(ctx, interval) {
 		now := m.bytes.Load()
 		if now-last < int64(interval.Seconds()*float64(rate())) {
 			return

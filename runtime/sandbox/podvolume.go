@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/volume"
@@ -87,15 +88,8 @@ func (v *Volumes) prepare(ctx context.Context, uid string, pod *spec.Pod) error 
 // volume keeps its content. An update that fails twice in a row is reported by [Volumes.Watch]: a program that replaces several files one
 // after the other is not a failure.
 func (v *Volumes) Run(ctx context.Context) {
-	tick := time.NewTicker(v.interval)
-	defer tick.Stop()
 	before := map[string]bool{}
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+	for range guard.Every(ctx, v.interval) {
 		failed, stale := map[string]bool{}, map[string]string{}
 		for uid := range v.index.All() {
 			err := v.update(ctx, uid, engine.CreateTimeout)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 )
@@ -99,21 +100,14 @@ func (c *Collector) Run(ctx context.Context) {
 	c.mu.Lock()
 	c.uses = loadUses(ctx, c.o.File, time.Now(), c.o.Log)
 	c.mu.Unlock()
-	tick := time.NewTicker(checkInterval)
-	defer tick.Stop()
-	for {
+	for range guard.Poll(ctx, checkInterval) {
 		c.turn(ctx, time.Now())
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-			defer cancel()
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.uses.save(ctx, time.Now())
-			return
-		}
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uses.save(ctx, time.Now())
 }
 
 // turn reads the usage of the disk, and collects if that is due.

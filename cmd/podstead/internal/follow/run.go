@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // touchInterval is the interval of heartbeats. The daemon stops the pods of a session that misses several of them.
@@ -153,15 +154,8 @@ func (r *run) connect(ctx context.Context) error {
 
 // touch sends heartbeats until the context ends.
 func (r *run) touch(ctx context.Context) {
-	t := time.NewTicker(touchInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			_, _ = r.Daemon.Touch(ctx, r.Session) // printOutput handles connection errors
-		case <-ctx.Done():
-			return
-		}
+	for range guard.Every(ctx, touchInterval) {
+		_, _ = r.Daemon.Touch(ctx, r.Session) // printOutput handles connection errors
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // retryInterval is the interval of attempts to reach the daemon.
@@ -24,16 +25,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // reach returns when the daemon responds or the context ends. It starts no daemon.
 func reach(ctx context.Context, c *client.Client) error {
-	tick := time.NewTicker(retryInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	for range guard.Every(ctx, retryInterval) {
 		if _, err := c.Version(ctx); err == nil {
 			return nil
 		}
 	}
+	return context.Cause(ctx)
 }

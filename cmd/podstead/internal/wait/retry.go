@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // retryInterval is the interval of attempts to connect to the daemon.
@@ -64,17 +65,11 @@ func Retry(ctx context.Context, connect func(context.Context) error, call func()
 // Reconnect calls connect, the method of a [Daemon], after the retry interval. If the daemon was stopped on request, it waits for the next
 // one, unless the daemon has left no pods.
 func Reconnect(ctx context.Context, connect func(context.Context) error) error {
-	t := time.NewTicker(retryInterval)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	for range guard.Every(ctx, retryInterval) {
 		err := connect(ctx)
 		if e, stopped := errors.AsType[*api.StoppedError](err); !stopped || e.Pods == 0 {
 			return err
 		}
 	}
+	return context.Cause(ctx)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/guard"
 )
 
 // rolloutInterval is the interval of looks at a rollout. What became of a definition is not part of a pod, so a watch of pods does not
@@ -16,9 +17,7 @@ const rolloutInterval = 250 * time.Millisecond
 func RolledOut(ctx context.Context, d Daemon, look func(context.Context) (api.Rollout, error),
 	seen func(*api.Rollout),
 ) (last api.Rollout, err error) {
-	t := time.NewTicker(rolloutInterval)
-	defer t.Stop()
-	for {
+	for range guard.Poll(ctx, rolloutInterval) {
 		var r api.Rollout
 		err := Retry(ctx, d.Connect, func() (err error) {
 			r, err = look(ctx)
@@ -36,10 +35,6 @@ func RolledOut(ctx context.Context, d Daemon, look func(context.Context) (api.Ro
 		default:
 			return last, err
 		}
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return last, ctx.Err()
-		}
 	}
+	return last, ctx.Err()
 }
