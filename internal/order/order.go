@@ -1,5 +1,5 @@
-// Package order sorts slices by a function, and finds duplicates. The compiler repeats the functions of package slices for each type of elements, which makes the
-// program 20 kB larger for each. All types share those of package sort, which are slower.
+// Package order sorts slices by a function, and finds duplicates. The compiler repeats the functions of package slices for each type of
+// elements, which makes the program 20 kB larger for each. All types share those of package sort, which are slower.
 package order
 
 import (

@@ -57,8 +57,8 @@ func hold() int {
 	}
 }
 
-// prepareHolder waits until the IDs are mapped and executes this program again, which gives it all capabilities in its namespaces. The second
-// program sets the loopback up.
+// prepareHolder waits until the IDs are mapped and executes this program again, which gives it all capabilities in its namespaces. The
+// second program sets the loopback up.
 func prepareHolder(first bool) error {
 	if !first {
 		return UpLoopback()

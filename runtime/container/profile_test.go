@@ -38,7 +38,8 @@ func TestSeccompProfile(t *testing.T) {
 	for name, want := range map[string]string{
 		"none": "no such file", "large": "larger than 1048576 bytes", "fifo": "not a regular file", ".": "not a regular file",
 	} {
-		if _, err := seccompProfile(config, name); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
+		_, err := seccompProfile(config, name)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v, want the path and %q", name, err, want)
 		}
 	}

@@ -69,7 +69,7 @@ func TestCatalogue(t *testing.T) {
 	w.run(t, "pull", pullPod)
 	w.run(t, "late", failedPod)
 	want := map[string]Metric{}
-	for _, m := range Catalogue() {
+	for _, m := range catalogue() {
 		want[m.Name] = m
 	}
 	families := w.await(t, "all metrics", func(f map[string]*dto.MetricFamily) bool {

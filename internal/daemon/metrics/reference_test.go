@@ -53,7 +53,7 @@ func referencePage() string {
 	var b strings.Builder
 	b.WriteString(introduction)
 	source := Source("")
-	for _, m := range Catalogue() {
+	for _, m := range catalogue() {
 		if m.Source != source {
 			source = m.Source
 			fmt.Fprintf(&b, "\n## %s\n\n| Name | Type | Labels | Description |\n| --- | --- | --- | --- |\n", source)
@@ -104,7 +104,7 @@ func metricsOf(expression string) (names []string) {
 // TestUsedMetricsExist: the metrics in the dashboard, in the alerts and in their tests exist.
 func TestUsedMetricsExist(t *testing.T) {
 	known := map[string]bool{}
-	for _, m := range Catalogue() {
+	for _, m := range catalogue() {
 		known[m.Name] = true
 	}
 	var d struct {
