@@ -26,6 +26,9 @@ func stopHolder(held *engine.ErrInUse) (stopping, service bool) {
 		return false, false
 	}
 	args := proc.Args(held.Pid)
+	if args[0] == "" { // it has exited
+		return false, false
+	}
 	if !slices.Contains(args, "daemon") || !slices.Contains(args, "--on-demand") {
 		return false, true
 	}
