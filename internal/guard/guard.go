@@ -1,6 +1,6 @@
 // Package guard keeps callers from waiting for others without limit: for functions that panic or hang, such as calls to a container engine
-// ([Call]), for holders of a lock ([KeyedMutex]), for a container that holds a file ([OpenFile], [UseFile]), and for a state that is checked
-// at intervals ([Poll]).
+// ([Call]), for holders of a lock ([KeyedMutex]), for a container that holds a file ([OpenFile], [UseFile]), and for a state that is
+// checked at intervals ([Poll]).
 package guard
 
 import (
