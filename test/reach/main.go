@@ -46,7 +46,7 @@ var packaged = []string{"packaging/", "examples/", "tools/", "CHANGELOG.md", "LI
 // fuzzed are the packages with fuzz targets. TestFuzzed compares it with the sources.
 var fuzzed = []string{
 	"./internal/bundle",
-	"./cmd/podstead/internal/compose",
+	"./internal/compose/converter",
 	"./cmd/podstead/internal/show",
 	"./internal/crilog",
 	"./internal/filecopy",
@@ -59,7 +59,7 @@ var fuzzed = []string{
 }
 
 // programPackages are the programs of make build.
-var programPackages = []string{"./cmd/podstead", "./cmd/containerd-shim-podstead-v1", "./cmd/podstead-monitor"}
+var programPackages = []string{"./cmd/podstead", "./cmd/podstead-compose", "./cmd/containerd-shim-podstead-v1", "./cmd/podstead-monitor"}
 
 // everywhere are files that can affect each suite.
 var everywhere = []string{".ci/", "go.mod", "go.sum", "Makefile"}

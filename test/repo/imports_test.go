@@ -90,7 +90,7 @@ const leaf = "internal/lazyregexp"
 const daemon = "internal/config internal/daemon internal/server internal/view " + ofCommands
 
 // ofCommands are those of them that run in commands only.
-const ofCommands = "internal/bundle internal/doctor internal/rootless internal/supportbundle"
+const ofCommands = "internal/bundle internal/compose internal/doctor internal/rootless internal/supportbundle"
 
 // pure lists the packages that compute values from values, with all imports that they may have. They read no clock (forbidigo in
 // .golangci.yml), no file and no environment.
