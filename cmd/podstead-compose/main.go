@@ -1,5 +1,5 @@
-// Command podstead-compose converts a project of Compose to pods. podstead starts it, with a request on standard input, and reads the result
-// from standard output; see package compose.
+// Command podstead-compose converts a project of Compose to pods. podstead starts it, with a request on standard input, and reads the
+// result from standard output; see package compose.
 package main
 
 import (
@@ -16,7 +16,7 @@ var version = "devel"
 
 func main() {
 	if len(os.Args) > 1 {
-		fmt.Fprintf(os.Stderr, "%s: podstead runs this program to read Compose files; use podstead convert, validate or apply\n", compose.Program)
+		fmt.Fprintln(os.Stderr, compose.Program+": podstead runs this program to read Compose files; use podstead convert, validate or apply")
 		os.Exit(2)
 	}
 	if err := converter.Serve(context.Background(), version, os.Stdin, os.Stdout); err != nil {

@@ -30,7 +30,10 @@ type suite struct {
 }
 
 var suites = []suite{
-	{name: "crun", packages: []string{"./runtime", "./test/hostile"}, programs: programs, files: []string{"test/images/", "test/purecgroup/"}},
+	{
+		name: "crun", packages: []string{"./runtime", "./test/hostile"}, programs: programs,
+		files: []string{"test/images/", "test/purecgroup/"},
+	},
 	{name: "fuzz", packages: fuzzed},
 	{name: "mutate", packages: []string{"./supervisor/lifecycle", "./test/mutate"}, files: []string{"docs/mutants.md"}},
 	{name: "packages", programs: programs, files: packaged},

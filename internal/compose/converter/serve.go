@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/internal/compose"
 )
 
-// Serve is the process of [compose.Convert]: it limits itself, converts the request on in, and writes the result to out. The version is that
-// of the program.
+// Serve is the process of [compose.Convert]: it limits itself, converts the request on in, and writes the result to out. The version is
+// that of the program.
 func Serve(ctx context.Context, version string, in io.Reader, out io.Writer) error {
 	var q compose.Request
 	if err := json.NewDecoder(in).Decode(&q); err != nil {

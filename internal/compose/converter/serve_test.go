@@ -21,7 +21,8 @@ func TestServeVersion(t *testing.T) {
 		{`{"Version"`, "unexpected EOF"},
 	} {
 		var out bytes.Buffer
-		if err := Serve(t.Context(), "v1", strings.NewReader(c.in), &out); err == nil || !strings.Contains(err.Error(), c.want) || out.Len() > 0 {
+		err := Serve(t.Context(), "v1", strings.NewReader(c.in), &out)
+		if err == nil || !strings.Contains(err.Error(), c.want) || out.Len() > 0 {
 			t.Errorf("%s: %v, output %q", c.in, err, out.String())
 		}
 	}

@@ -322,7 +322,8 @@ func (c *converter) podFields(w *pod, path []string, s *types.ServiceConfig) {
 		case len(validation.IsDNS1123Subdomain(s.Hostname)) == 0 && len(s.Hostname) <= spec.MaxHostname && !w.HostNetwork:
 			w.HostnameOverride = s.Hostname
 		default:
-			c.lose(at("hostname"), "a host name consists of lower case letters, digits, - and .", "set hostname: "+compose.DNSName(s.Hostname))
+			c.lose(at("hostname"), "a host name consists of lower case letters, digits, - and .",
+				"set hostname: "+compose.DNSName(s.Hostname))
 		}
 	}
 	c.dns(w, s)
