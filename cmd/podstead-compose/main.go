@@ -16,7 +16,8 @@ var version = "devel"
 
 func main() {
 	if len(os.Args) > 1 {
-		fmt.Fprintln(os.Stderr, compose.Program+": podstead runs this program to read Compose files; use podstead convert, validate or apply")
+		const text = "podstead runs this program to read Compose files; use podstead convert, validate or apply"
+		fmt.Fprintln(os.Stderr, compose.Program+": "+text)
 		os.Exit(2)
 	}
 	if err := converter.Serve(context.Background(), version, os.Stdin, os.Stdout); err != nil {

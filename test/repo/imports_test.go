@@ -78,7 +78,8 @@ var importRules = []struct {
 		reason: "only spec imports TOML parsers",
 	},
 	{
-		from: "spec supervisor runtime probes hooks api internal cmd", except: "internal/compose/converter", never: "github.com/compose-spec/",
+		from: "spec supervisor runtime probes hooks api internal cmd", except: "internal/compose/converter",
+		never:  "github.com/compose-spec/",
 		reason: "only one package reads Compose files: the daemon takes pods",
 	},
 	{
