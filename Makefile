@@ -35,8 +35,9 @@ PURE       := ./spec/... ./internal/timeline ./supervisor/lifecycle/... ./superv
 	./test/defences ./test/mutate ./test/reach ./test/repo
 GOTEST     := $(GO) test -json -vet=off -ldflags=-s
 PROGRESS   := $(GO) run ./test/progress
-# PROGRAMS are what is built and installed. podstead starts the others.
-PROGRAMS    := podstead podstead-monitor containerd-shim-podstead-v1
+# LIBEXEC are the programs that podstead starts. PROGRAMS are all that are built and installed.
+LIBEXEC     := podstead-compose podstead-monitor containerd-shim-podstead-v1
+PROGRAMS    := podstead $(LIBEXEC)
 NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: must run as root" >&2; echo "hint: run sudo make $@" >&2; exit 1; }
 # Packages with tests that need root (build tag e2e). FEATURES use each feature as a user does. FAULTS test that nothing is lost and that no
 # container gets out.
@@ -71,7 +72,7 @@ help: ## list targets
 deps: ## install the requirements of build, demo and test (Debian: runc, busybox-static, gcc)
 	@.ci/deps test
 
-build: ## build bin/podstead, bin/podstead-monitor and bin/containerd-shim-podstead-v1
+build: ## build the programs in bin
 	@.ci/deps build
 	$(GOBUILD) -o bin/ $(PROGRAMS:%=./cmd/%)
 
@@ -177,7 +178,7 @@ soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAK
 		-run 'TestUpdateStorm|TestRandomEdits|TestMonitorKilled' ./test/faults
 	PODSTEAD_STORM=10 $(GO) test -tags e2e,$(TAGS) -p 1 -count=1 -timeout 0 -v -run 'TestPowerCuts|TestStorm' ./test/systemd ./test/hostile
 	PODSTEAD_STORM=10 $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestKilledFeed ./internal/crilog
-	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
+	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock|TestDevices" ./test/vm
 	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v -run TestDay ./supervisor
 	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/faults
 
@@ -210,7 +211,7 @@ install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead
 	@for program in $(PROGRAMS); do test -x bin/$$program || exec $(MAKE) --no-print-directory build; done
 	install -D -m 0755 bin/podstead $(DESTDIR)$(PREFIX)/bin/podstead
 	install -d $(DESTDIR)$(LIBEXECDIR)
-	install -m 0755 bin/podstead-monitor bin/containerd-shim-podstead-v1 $(DESTDIR)$(LIBEXECDIR)/
+	install -m 0755 $(LIBEXEC:%=bin/%) $(DESTDIR)$(LIBEXECDIR)/
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' packaging/podstead.service >$(DESTDIR)$(UNITDIR)/podstead.service
 	install -D -m 0644 packaging/podstead.catalog $(DESTDIR)$(CATALOGDIR)/podstead.catalog
@@ -226,7 +227,7 @@ install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead
 	install -D -m 0644 packaging/podstead.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/podstead.conf
 
 uninstall: ## remove installed programs; pods, images and state are kept
-	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(DESTDIR)$(LIBEXECDIR)/podstead-monitor $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1
+	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(LIBEXEC:%=$(DESTDIR)$(LIBEXECDIR)/%)
 	rm -f $(DESTDIR)$(UNITDIR)/podstead.service $(DESTDIR)$(USERUNITDIR)/podstead.service $(DESTDIR)$(CATALOGDIR)/podstead.catalog
 	rm -f $(DESTDIR)$(UNITDIR)/podstead@.service $(DESTDIR)$(GENERATORDIR)/podstead-generator
 	rm -f $(DESTDIR)$(UNITDIR)/podstead.socket $(DESTDIR)$(UNITDIR)/podstead-ro.socket $(DESTDIR)$(UNITDIR)/podstead.slice $(DESTDIR)$(PREFIX)/lib/sysusers.d/podstead.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/podstead.conf

@@ -32,6 +32,8 @@ type app struct {
 	idle func(ctx context.Context, socket string) bool
 	// hostStopping is [daemon.HostStopping]; nil: there is no systemd.
 	hostStopping func(context.Context) (bool, error)
+	// converter returns the path of [compose.Program]; empty: it is not installed.
+	converter func() string
 
 	args    []string // the command line
 	project projectFlags

@@ -14,7 +14,8 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -188,8 +189,8 @@ func problemsOr(r *compose.Result) spec.Problems {
 // convertProject converts the project of a Compose file, in a process of its own.
 func (a *app) convertProject(ctx context.Context, path string, allowLoss bool, profiles []string) (*compose.Result, error) {
 	q := compose.Request{
-		Names: append([]string{path}, a.project.overrides[path]...), Profiles: profiles, Project: a.project.name, AllowLoss: allowLoss,
-		Environment: os.Environ(),
+		Version: version, Names: append([]string{path}, a.project.overrides[path]...), Profiles: profiles, Project: a.project.name,
+		AllowLoss: allowLoss, Environment: os.Environ(),
 	}
 	absolute := func(to *[]string, paths []string) error {
 		for _, path := range paths {
@@ -207,15 +208,14 @@ func (a *app) convertProject(ctx context.Context, path string, allowLoss bool, p
 		return nil, err
 	}
 	q.Dir = filepath.Dir(q.Files[0])
-	return compose.Isolated(ctx, &q)
-}
-
-// projectCommand is the process of [compose.Isolated].
-func (a *app) projectCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: compose.Command, Short: "Convert a Compose file for another podstead command", Hidden: true, Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return compose.Serve(cmd.Context(), a.in, a.out) },
+	program := a.converter()
+	if program == "" {
+		return nil, &failure{
+			err:   fmt.Errorf("convert %s: the program %s is not installed", path, compose.Program),
+			hints: []string{daemon.InstallHint(compose.Program)},
+		}
 	}
+	return compose.Convert(ctx, program, &q)
 }
 
 // defaultProject returns the Compose files of the current directory, for commands that docker compose has too.

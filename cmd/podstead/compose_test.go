@@ -2,40 +2,31 @@ package main
 
 import (
 	"os"
-	"strings"
+	"path/filepath"
 	"testing"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/daemon"
 )
 
-const composePage = "../../docs/reference/compose.md"
-
-// TestComposePage compares docs/reference/compose.md with the table of keys. With -update it writes the page.
-func TestComposePage(t *testing.T) {
-	var b strings.Builder
-	head, err := os.ReadFile("testdata/compose-keys.md")
-	if err != nil {
+// TestConverterMissing reads a Compose file without the program that converts it, and with one that cannot be executed.
+func TestConverterMissing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "compose.yaml")
+	if err := os.WriteFile(file, []byte("services: {web: {image: web}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.Write(head)
-	for _, k := range compose.Keys {
-		note := k.Note
-		if k.Hint != "" {
-			note += ". Instead, " + k.Hint
-		}
-		b.WriteString("| `" + k.Path + "` | " + string(k.Verdict) + " | " + note + " |\n")
+	a := &app{converter: func() string { return "" }}
+	_, err := a.convertProject(t.Context(), file, false, nil)
+	f := explain(invalidFiles([]error{err})) // as commands that read several files report it
+	if want := "convert " + file + ": the program podstead-compose is not installed"; f.err == nil || f.err.Error() != want {
+		t.Errorf("got %v, want %s", f.err, want)
 	}
-	want := b.String()
-	if *update {
-		if err := os.WriteFile(composePage, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if len(f.hints) != 1 || f.hints[0] != daemon.InstallHint(compose.Program) {
+		t.Errorf("hints: %q", f.hints)
 	}
-	got, err := os.ReadFile(composePage)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(got) != want {
-		t.Errorf("%s differs from the table: run the test with -update", composePage)
+	a.converter = func() string { return file }
+	_, err = a.convertProject(t.Context(), file, false, nil)
+	if want := "start the converter: fork/exec " + file + ": permission denied"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

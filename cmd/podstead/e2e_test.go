@@ -63,7 +63,8 @@ func TestE2EScripts(t *testing.T) {
 	}
 	bin := filepath.Join(repo, "bin")
 	for _, file := range []string{
-		filepath.Join(bin, "podstead"), filepath.Join(bin, "podstead-monitor"), filepath.Join(bin, "containerd-shim-podstead-v1"),
+		filepath.Join(bin, "podstead"), filepath.Join(bin, "podstead-compose"), filepath.Join(bin, "podstead-monitor"),
+		filepath.Join(bin, "containerd-shim-podstead-v1"),
 		"../../examples/images/busybox.tar",
 	} {
 		if _, err := os.Stat(file); err != nil {

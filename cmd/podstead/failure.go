@@ -44,6 +44,15 @@ func (f *failure) Error() string { return f.err.Error() }
 
 func (f *failure) Unwrap() error { return f.err }
 
+// allHints returns its hints, and those of the failures that it wraps.
+func (f *failure) allHints() []string {
+	hints := f.hints
+	for _, wrapped := range allOf[*failure](f.err) {
+		hints = slices.Concat(hints, wrapped.allHints())
+	}
+	return hints
+}
+
 // errExited is the error of a command that has exited with a code other than 0, if that is not to be printed.
 var errExited = errors.New("command terminated")
 
@@ -154,7 +163,7 @@ func explain(err error) *failure {
 		if i == 0 {
 			f.status = wrapped.status
 		}
-		f.addHints(wrapped.hints...)
+		f.addHints(wrapped.allHints()...)
 	}
 	if e, ok := errors.AsType[*bundle.Error](err); ok {
 		f.hints = append(f.hints, e.Hint)

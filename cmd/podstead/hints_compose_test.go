@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podstead/podstead/cmd/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/compose/converter"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -209,14 +210,14 @@ func TestHintsOfComposeFiles(t *testing.T) {
 				return slices.ContainsFunc(r.Problems, func(p spec.Problem) bool { return strings.Contains(p.Hint, h.hint) })
 			}
 			q := composeRequest(t, h.before)
-			if r := compose.Convert(t.Context(), q); !has(r) {
+			if r := converter.Convert(t.Context(), q); !has(r) {
 				t.Fatalf("no hint for\n%s\n%v", h.before, r.Problems)
 			}
 			q = composeRequest(t, h.after)
 			if h.option != nil {
 				h.option(q)
 			}
-			if r := compose.Convert(t.Context(), q); has(r) || r.Manifest == nil {
+			if r := converter.Convert(t.Context(), q); has(r) || r.Manifest == nil {
 				t.Errorf("not taken:\n%s\n%v", h.after, r.Problems)
 			}
 		})

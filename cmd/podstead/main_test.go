@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"sync/atomic"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/podstead/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/compose/converter"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/server"
@@ -57,8 +60,15 @@ func TestMain(m *testing.M) {
 				values := configsource.Source{Dir: c.ConfigDir, Decrypted: configsource.NewDecrypted()}
 				return fakeEngine{Runtime: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir}), values: values}, nil
 			}
-			a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, start: start}
+			converter, _ := exec.LookPath(compose.Program) // a script without it is one of a host where it is missing
+			a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, start: start, converter: func() string { return converter }}
 			os.Exit(a.run(context.Background(), os.Args[1:]))
+		},
+		compose.Program: func() {
+			if err := converter.Serve(context.Background(), version, os.Stdin, os.Stdout); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
 		},
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"

@@ -80,7 +80,7 @@ func (a *app) root() *cobra.Command {
 	)
 	root.AddCommand(a.otherNames()...)
 	root.AddCommand(hintCommands(commandHints)...)
-	root.AddCommand(a.unitCommand(), a.projectCommand())
+	root.AddCommand(a.unitCommand())
 	keepFlagOrder(root)
 	return root
 }

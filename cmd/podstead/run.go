@@ -19,10 +19,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/compose"
 	"github.com/podstead/podstead/cmd/podstead/internal/connect"
 	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"

@@ -14,7 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/compose"
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
@@ -349,7 +349,7 @@ var serviceName = lazyregexp.New(`^[A-Za-z0-9._-]+$`)
 
 // hintService is the hint for the name of a Compose service that no pod can have.
 func hintService(name string) []string {
-	pod := compose.PodName(name)
+	pod := compose.DNSName(name)
 	if canBePod(name) || !serviceName.MatchString(name) {
 		return nil
 	}

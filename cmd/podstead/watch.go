@@ -18,11 +18,11 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/compose"
 	"github.com/podstead/podstead/cmd/podstead/internal/filewatch"
 	"github.com/podstead/podstead/cmd/podstead/internal/follow"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 	"github.com/podstead/podstead/cmd/podstead/internal/wait"
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )

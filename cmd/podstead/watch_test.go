@@ -12,9 +12,9 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/api/client"
-	"github.com/podstead/podstead/cmd/podstead/internal/compose"
 	"github.com/podstead/podstead/cmd/podstead/internal/filewatch"
 	"github.com/podstead/podstead/cmd/podstead/internal/follow"
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/view"
 )
 

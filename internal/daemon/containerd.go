@@ -74,17 +74,17 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	return rt, nil
 }
 
-// libexec is the directory in which packages install the shim and the monitor.
+// libexec is the directory in which packages install the programs that podstead starts.
 const libexec = "/usr/libexec/podstead"
 
 // ShimPath returns the path of the program that cleans up after shims of earlier versions, in the directory of this program or in
 // /usr/libexec/podstead; empty: it is not installed.
-func ShimPath() string { return installed(shim.Name) }
+func ShimPath() string { return Installed(shim.Name) }
 
 // MonitorPath returns the path of the monitor in the directory of this program or in /usr/libexec/podstead. If it is not installed, the
 // error is [ErrMonitorMissing].
 func MonitorPath() (string, error) {
-	if path := installed(monitor.Name); path != "" {
+	if path := Installed(monitor.Name); path != "" {
 		return path, nil
 	}
 	return "", ErrMonitorMissing
@@ -93,8 +93,8 @@ func MonitorPath() (string, error) {
 // ErrMonitorMissing is the error of [MonitorPath]. The daemon does not start without the monitor, which runs all containers.
 var ErrMonitorMissing = errors.New("the program podstead-monitor is not installed")
 
-// installed returns the path of a program in the directory of this one or in /usr/libexec/podstead, empty if there is none.
-func installed(name string) string {
+// Installed returns the path of a program in the directory of this one or in /usr/libexec/podstead, empty if there is none.
+func Installed(name string) string {
 	dirs := []string{libexec}
 	if self, err := os.Executable(); err == nil {
 		dirs = []string{filepath.Dir(self), libexec}

@@ -19,10 +19,12 @@ func InUse(err error) bool {
 	return ok
 }
 
-func installHint(program string) string {
-	return "install " + program + ", of the same version, in the directory of podstead or in " + libexec +
-		"; containers that run are not affected"
+// InstallHint returns what a person can do if one of the programs that podstead starts is missing.
+func InstallHint(program string) string {
+	return "install " + program + ", of the same version, in the directory of podstead or in " + libexec
 }
+
+const notAffected = "; containers that run are not affected"
 
 // Hint returns what a person can do about an error of [Run]; empty: nothing is known.
 func Hint(err error, c *config.Config) string {
@@ -32,9 +34,9 @@ func Hint(err error, c *config.Config) string {
 		return fmt.Sprintf("the system and each user can have only one daemon: use it, or stop process %d with podstead daemon stop",
 			held.Pid)
 	case errors.Is(err, ErrMonitorMissing):
-		return installHint(monitor.Name)
+		return InstallHint(monitor.Name) + notAffected
 	case errors.Is(err, shim.ErrMissing):
-		return installHint(shim.Name)
+		return InstallHint(shim.Name) + notAffected
 	case errors.Is(err, errNotRoot):
 		return "run podstead as root, for example with sudo, or as this user (--user)"
 	case errors.Is(err, ociruntime.ErrNotFound):

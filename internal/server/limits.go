@@ -71,6 +71,8 @@ type connections struct {
 	byUser  map[uint32]int
 	// idle are the connections without a request, that with the oldest one first. They give way to others beyond a limit.
 	idle []*conn
+	// closing: new connections are closed.
+	closing bool
 }
 
 // conn is a connection of a client.
@@ -99,10 +101,27 @@ func (n *connections) track(c net.Conn, state http.ConnState) {
 		return
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.idle = slices.DeleteFunc(n.idle, func(other *conn) bool { return other == own })
 	if state == http.StateNew || state == http.StateIdle {
 		n.idle = append(n.idle, own)
+	}
+	late := n.closing && state == http.StateNew
+	n.mu.Unlock()
+	if late {
+		_ = own.Close()
+	}
+}
+
+// closeIdle closes connections without a request, and new ones. [http.Server.Shutdown] would wait five seconds for the first request of one
+// that has had none. Clients of package http often have such a connection: they connect, and meanwhile another connection becomes free.
+func (n *connections) closeIdle() {
+	n.mu.Lock()
+	n.closing = true
+	idle := n.idle
+	n.idle = nil
+	n.mu.Unlock()
+	for _, c := range idle {
+		_ = c.Close()
 	}
 }
 

@@ -125,6 +125,7 @@ var differs = map[string]string{
 
 // notRecorded are the tests of the table without a recording, with the reason.
 var notRecorded = map[string]string{
+	"TestManifests":             "it changes files of a pods directory, which no scenario has",
 	"TestPowerLossRestartsPods": "it runs in a virtual machine",
 	"TestStorm":                 "many pods and random events",
 }

@@ -71,7 +71,7 @@ func newPerson(t *testing.T) *person {
 		os.Mkdir(filepath.Join(p.dir, "bin"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"podstead", "podstead-monitor", "containerd-shim-podstead-v1"} {
+	for _, name := range []string{"podstead", "podstead-compose", "podstead-monitor", "containerd-shim-podstead-v1"} {
 		command(t, "cp", filepath.Join(repository, "bin", name), filepath.Join(p.dir, "bin"))
 	}
 	command(t, "cp", "-r", filepath.Join(repository, "examples"), p.dir)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/test/internal/installed"
+	"github.com/podstead/podstead/test/internal/rig"
 	"github.com/podstead/podstead/test/vm"
 )
 
@@ -40,7 +41,7 @@ func uses(device, more string) string {
 	return fmt.Sprintf("devices = [{ path = %q, containerPath = \"/dev/it\"%s }]", device, more)
 }
 
-// replugs is how often the disk is unplugged and plugged in again without a wait.
+// replugs is how often the disk is unplugged and plugged in again without a wait, times [rig.Times].
 const replugs = 10
 
 // TestDevices plugs devices into a virtual machine and unplugs them, with udev. They are absent at boot, and their containers wait. When
@@ -211,10 +212,11 @@ func (d *devices) strange() {
 // storm unplugs the disk and plugs it in again several times, as fast as udev follows, with the same numbers.
 func (d *devices) storm() {
 	d.Helper()
-	before, kept := d.Look(), d.kept()
-	d.Sh(fmt.Sprintf(`for n in $(seq %d); do
-		disk=$(basename $(readlink %[2]s)); echo 1 > /sys/block/$disk/device/delete; udevadm settle; [ ! -e %[2]s ]
-		echo '- - -' | tee /sys/class/scsi_host/host*/scan; udevadm settle; [ -e %[2]s ]; done`, replugs, stick))
+	before, kept, replugs := d.Look(), d.kept(), replugs*rig.Times(d)
+	for range replugs {
+		d.Sh(fmt.Sprintf(`disk=$(basename $(readlink %[1]s)); echo 1 > /sys/block/$disk/device/delete; udevadm settle; [ ! -e %[1]s ]
+			echo '- - -' | tee /sys/class/scsi_host/host*/scan; udevadm settle; [ -e %[1]s ]`, stick))
+	}
 	d.Status("stick", "1/1 Running")
 	d.node("stick", "c", stick)
 	d.reads("stick", "c")

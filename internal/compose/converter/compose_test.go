@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -36,12 +37,12 @@ func writeFiles(t testing.TB, files []txtar.File) string {
 }
 
 // request is one for compose.yaml in a directory.
-func request(dir string) *Request {
-	return &Request{Files: []string{filepath.Join(dir, "compose.yaml")}, Names: []string{"compose.yaml"}, Dir: dir}
+func request(dir string) *compose.Request {
+	return &compose.Request{Files: []string{filepath.Join(dir, "compose.yaml")}, Names: []string{"compose.yaml"}, Dir: dir}
 }
 
 // convert returns the pods of a project as a pod file, and the problems.
-func convert(t testing.TB, q *Request) string {
+func convert(t testing.TB, q *compose.Request) string {
 	t.Helper()
 	r := Convert(t.Context(), q)
 	var b strings.Builder
@@ -210,7 +211,7 @@ volumes: {data: {}, kept: {external: true}, named: {name: other-data}, same: {na
 	if err := json.NewDecoder(bytes.NewReader(r.Manifest)).Decode(&list); err != nil || len(list.Items) != 3 {
 		t.Fatalf("%v: %v", err, r.Problems)
 	}
-	want := &Result{
+	want := &compose.Result{
 		Project: "shop", Pods: []string{"db", "queue", "web"}, Claims: []string{"other-data", "shop-data", "shop-same"},
 		Named: []string{"other-data"}, Manifest: r.Manifest,
 		Files: []string{filepath.Join(dir, ".env"), filepath.Join(dir, "compose.yaml")},
@@ -308,7 +309,7 @@ func TestMerges(t *testing.T) {
 		fmt.Fprintf(&b, "x-%d: &a%d {%s}\n", i+1, i+1, strings.Repeat(fmt.Sprintf("<<: *a%d, ", i), merges))
 	}
 	b.WriteString(strings.Repeat("<<: *a8\n", merges) + "services: {}\n")
-	if !IsCompose([]byte(b.String())) {
+	if !compose.IsCompose([]byte(b.String())) {
 		t.Error("not a Compose file")
 	}
 }

@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"cmp"
@@ -11,35 +11,14 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/types"
 
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
 
-// Result is a converted project.
-type Result struct {
-	// Project is the name of the project; empty: it could not be read.
-	Project string
-	// Pods are the names of the pods, those that others wait for first. They and Claims are also set if one of the problems is an error,
-	// but the project could be read.
-	Pods []string
-	// Claims are the names of the persistent volumes of the project, without external ones.
-	Claims []string
-	// Named are those of Claims that the files name. Others have names that begin with that of the project.
-	Named []string
-	// Files are the absolute paths of the files that the project is read from, whether or not they exist. Of an invalid project, some can
-	// be missing.
-	Files []string
-	// Triggers are those of develop.watch, if no problem is an error.
-	Triggers []Trigger
-	// Manifest is a v1 List of the pods in JSON; nil if one of the problems is an error.
-	Manifest []byte
-	// Problems are sorted as they were found.
-	Problems spec.Problems
-}
-
 // converter converts one project.
 type converter struct {
-	q        *Request
+	q        *compose.Request
 	p        *types.Project
 	disabled types.Services // of profiles that are not selected
 	// environment has the variables for interpolation; nil: they could not be read.
@@ -74,15 +53,15 @@ type secret struct {
 }
 
 // Convert converts a project. It reads the files that the project names.
-func Convert(ctx context.Context, q *Request) *Result {
+func Convert(ctx context.Context, q *compose.Request) *compose.Result {
 	c := &converter{q: q, leaders: map[string]string{}, pods: map[string]*pod{}}
 	p, err := c.load(ctx)
 	if err != nil {
 		c.fail(err)
-		return &Result{Problems: c.problems, Files: c.readFiles()}
+		return &compose.Result{Problems: c.problems, Files: c.readFiles()}
 	}
 	c.p = p
-	r := &Result{Project: p.Name, Files: c.readFiles()}
+	r := &compose.Result{Project: p.Name, Files: c.readFiles()}
 	c.keys()
 	c.networks()
 	pods := c.allPods()
@@ -133,7 +112,7 @@ func profilesHint(disabled types.Services) string {
 var ofItem = lazyregexp.New(`^items\[\d+\](\.spec|\.metadata)?\.?`)
 
 // check adds the problems that pods have as pod files. They are at the lines of their services.
-func (c *converter) check(r *Result, pods []*pod) {
+func (c *converter) check(r *compose.Result, pods []*pod) {
 	parts, problems := spec.Options{AllowLoss: c.q.AllowLoss}.ParseParts("compose.json", r.Manifest)
 	add := func(path []string, p *spec.Problem) {
 		field := ofItem.ReplaceAllString(p.Path, "")
@@ -238,7 +217,7 @@ func (c *converter) newPod(leader string) *pod {
 		objects: map[string]map[string]string{},
 	}
 	c.pods[leader] = w
-	w.Name = dnsName(leader)
+	w.Name = compose.DNSName(leader)
 	if w.Name != leader {
 		c.warn([]string{"services", leader}, "the name of the pod is "+w.Name)
 	}
@@ -491,21 +470,9 @@ func (w *pod) manifest() any {
 	}
 }
 
-// PodName returns the name of the pod of a service.
-func PodName(service string) string { return dnsName(service) }
+func isLabel(name string) bool { return name != "" && compose.DNSName(name) == name }
 
-var notDNS = lazyregexp.New(`[^a-z0-9-]+`)
-
-// dnsName returns a name with the characters of a DNS label.
-func dnsName(name string) string {
-	const limit = 63
-	label := strings.Trim(notDNS.ReplaceAllString(strings.ToLower(name), "-"), "-")
-	return cmp.Or(strings.TrimRight(label[:min(len(label), limit)], "-"), "x")
-}
-
-func isLabel(name string) bool { return name != "" && dnsName(name) == name }
-
-func quote(s string) string { return fmt.Sprintf("%q", oneLine(s)) }
+func quote(s string) string { return fmt.Sprintf("%q", compose.OneLine(s)) }
 
 // ownClaims returns the names of the persistent volumes of the project that pods mount, and those of them that the files name.
 func (c *converter) ownClaims() (all, named []string) {

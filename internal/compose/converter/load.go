@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"context"
@@ -17,69 +17,10 @@ import (
 	"github.com/sirupsen/logrus"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/lazyregexp"
 	"github.com/podstead/podstead/spec"
 )
-
-// Request is a project to convert.
-type Request struct {
-	// Files are the absolute paths of the Compose files. Later ones override earlier ones. At least one is required.
-	Files []string
-	// Names are the paths of Files as the user wrote them, for messages.
-	Names []string
-	// Dir is the absolute directory of the project: relative paths are relative to it, and files below it are read.
-	Dir string
-	// AllowedDirs are absolute paths of other directories whose files are read.
-	AllowedDirs []string
-	// EnvFiles are absolute paths of files with variables for interpolation. Default: .env in Dir, if it exists.
-	EnvFiles []string
-	// Profiles are the selected profiles. Default: those of COMPOSE_PROFILES.
-	Profiles []string
-	// Project is the name of the project. Default: that of the files, else the base name of Dir.
-	Project string
-	// Environment has the variables for interpolation, as NAME=VALUE. They take precedence over EnvFiles.
-	Environment []string
-	// AllowLoss turns losses into warnings.
-	AllowLoss bool
-}
-
-// DefaultFiles are the names of Compose files that commands look for, in this order.
-var DefaultFiles = []string{"compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml"}
-
-// Find returns the Compose file of a directory and the one that overrides it, if there is one. The error is an [fs.ErrNotExist] if the
-// directory has none.
-func Find(dir string) ([]string, error) {
-	for _, name := range DefaultFiles {
-		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-			continue
-		}
-		files := []string{filepath.Join(dir, name)}
-		base := strings.TrimSuffix(name, filepath.Ext(name))
-		for _, extension := range []string{".yaml", ".yml"} {
-			override := filepath.Join(dir, base+".override"+extension)
-			if _, err := os.Stat(override); err == nil {
-				return append(files, override), nil
-			}
-		}
-		return files, nil
-	}
-	return nil, fmt.Errorf("%w: %s has none of %s", fs.ErrNotExist, dir, strings.Join(DefaultFiles, ", "))
-}
-
-// IsCompose reports whether a file that begins with this text is a Compose file: a mapping with services or include, and without the keys
-// of a Kubernetes object.
-func IsCompose(data []byte) bool {
-	var document yaml.Node
-	if len(data) > maxFileBytes || yaml.Unmarshal(data, &document) != nil || len(document.Content) == 0 {
-		return false
-	}
-	root := document.Content[0]
-	has := func(key string) bool { return value(root, key) != nil }
-	return root.Kind == yaml.MappingNode && !has("kind") && !has("apiVersion") && (has("services") || has("include"))
-}
-
-// maxFileBytes is the maximum size of a Compose file.
-const maxFileBytes = 1 << 20
 
 // load reads the project. Messages of the library that are no errors are added to the problems.
 func (c *converter) load(ctx context.Context) (*types.Project, error) {
@@ -143,9 +84,9 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err == nil && len(data) > maxFileBytes {
-		err = fmt.Errorf("read %s: larger than %d bytes", path, maxFileBytes)
+	data, err := io.ReadAll(io.LimitReader(f, compose.MaxFileBytes+1))
+	if err == nil && len(data) > compose.MaxFileBytes {
+		err = fmt.Errorf("read %s: larger than %d bytes", path, compose.MaxFileBytes)
 	}
 	return data, err
 }
@@ -197,25 +138,10 @@ func (h *hook) Levels() []logrus.Level { return []logrus.Level{logrus.WarnLevel}
 
 func (h *hook) Fire(e *logrus.Entry) error {
 	const limit = 100
-	if text := oneLine(e.Message); len(h.texts) < limit && !slices.Contains(h.texts, text) && !strings.Contains(text, "`version`") {
+	if text := compose.OneLine(e.Message); len(h.texts) < limit && !slices.Contains(h.texts, text) && !strings.Contains(text, "`version`") {
 		h.texts = append(h.texts, text)
 	}
 	return nil
-}
-
-// oneLine returns a text of the library on one line, without a full stop and control characters, and not too long.
-func oneLine(text string) string {
-	const limit = 500
-	text = strings.Join(strings.Fields(strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text)), " ")
-	if len(text) > limit {
-		text = strings.ToValidUTF8(text[:limit], "") + "..."
-	}
-	return strings.TrimSuffix(text, ".")
 }
 
 var (
@@ -230,7 +156,7 @@ var (
 // fail adds the error of the library.
 func (c *converter) fail(err error) {
 	text := strings.ReplaceAll(err.Error(), c.q.Dir+string(filepath.Separator), "")
-	p := spec.Problem{File: c.q.Names[0], Line: 1, Column: 1, Message: oneLine(text)}
+	p := spec.Problem{File: c.q.Names[0], Line: 1, Column: 1, Message: compose.OneLine(text)}
 	if m := envFile.FindStringSubmatch(p.Message); m != nil {
 		p.Message = "invalid env file: " + quotedLine.ReplaceAllString(m[3], "$1")
 		if p.File = m[1]; !filepath.IsAbs(p.File) {

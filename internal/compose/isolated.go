@@ -17,23 +17,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Limits of the process that reads a project.
+// Program is the name of the program that converts projects. podstead does not link the library of Compose, whose initialization takes
+// longer than all others together.
+const Program = "podstead-compose"
+
 const (
-	maxCPUSeconds  = 20
-	maxDataBytes   = 1 << 30
-	maxOpenFiles   = 128
+	// MaxDuration is how long a conversion may take.
+	MaxDuration    = time.Minute
 	maxResultBytes = 64 << 20
-	maxDuration    = time.Minute
 )
 
-// Command is the name of the hidden command that runs [Serve].
-const Command = "convert-compose"
+// Limits of the process of [Program], which it sets itself.
+const (
+	MaxCPUSeconds = 20
+	MaxDataBytes  = 1 << 30
+	MaxOpenFiles  = 128
+)
 
-// Isolated is [Convert] in a child process with limits of time and memory. With Landlock (Linux 5.13), the child reads only files below
-// the directories of the request and the files that it names, and opens no connections. Without it, only the checks of this package hold:
-// the library reads include and extends wherever they lead. Either way, the child has the rights of the user.
-func Isolated(ctx context.Context, q *Request) (*Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxDuration)
+// Convert converts a project with the program at an absolute path, in a process with limits of time and memory. With Landlock (Linux 5.13),
+// it reads only files below the directories of the request and the files that it names, and opens no connections. Without it, only the
+// checks of package converter hold: the library reads include and extends wherever they lead. Either way, it has the rights of the user.
+func Convert(ctx context.Context, program string, q *Request) (*Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, MaxDuration)
 	defer cancel()
 	input, err := json.Marshal(q)
 	if err != nil {
@@ -41,12 +46,11 @@ func Isolated(ctx context.Context, q *Request) (*Result, error) {
 	}
 	var stdout, stderr limited
 	stdout.left, stderr.left = maxResultBytes, 4<<10
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", Command)
-	cmd.Args[0] = os.Args[0]
+	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = []string{"GOMEMLIMIT=512MiB", "GOTRACEBACK=none", "HOME=" + os.Getenv("HOME")} // paths may begin with ~
 	cmd.Dir = q.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &stdout, &stderr
-	if err := startConfined(cmd, slices.Concat(program, []string{q.Dir}, q.AllowedDirs, q.Files, q.EnvFiles)); err != nil {
+	if err := startConfined(cmd, slices.Concat(libraries, []string{program, q.Dir}, q.AllowedDirs, q.Files, q.EnvFiles)); err != nil {
 		return nil, fmt.Errorf("start the converter: %w", err)
 	}
 	err = cmd.Wait()
@@ -57,9 +61,9 @@ func Isolated(ctx context.Context, q *Request) (*Result, error) {
 	case stdout.left < 0:
 		return nil, fmt.Errorf("convert %s: the pods are larger than %d bytes", q.Names[0], maxResultBytes)
 	case err != nil && (cmd.ProcessState.ExitCode() < 0 || bytes.Contains(stderr.data, []byte("out of memory"))): // killed by a signal
-		return nil, fmt.Errorf("convert %s: it takes more than %d s or %d MiB: %w", q.Names[0], maxCPUSeconds, maxDataBytes>>20, err)
+		return nil, fmt.Errorf("convert %s: it takes more than %d s or %d MiB: %w", q.Names[0], MaxCPUSeconds, MaxDataBytes>>20, err)
 	case err != nil:
-		return nil, fmt.Errorf("convert %s: %s", q.Names[0], oneLine(string(stderr.data)))
+		return nil, fmt.Errorf("convert %s: %s", q.Names[0], OneLine(string(stderr.data)))
 	}
 	if err := json.Unmarshal(stdout.data, &r); err != nil {
 		return nil, fmt.Errorf("convert %s: read the result of the converter: %w", q.Names[0], err)
@@ -67,8 +71,8 @@ func Isolated(ctx context.Context, q *Request) (*Result, error) {
 	return &r, nil
 }
 
-// program are the files of this program: itself and, if it is linked dynamically, its libraries.
-var program = []string{"/proc/self/exe", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"}
+// libraries are the files that the program needs if it is linked dynamically.
+var libraries = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"}
 
 // limited keeps what is written, up to a limit.
 type limited struct {
@@ -82,42 +86,6 @@ func (l *limited) Write(p []byte) (int, error) {
 	}
 	l.data = append(l.data, p...)
 	return len(p), nil
-}
-
-// Serve is the child of [Isolated]: it limits itself, converts the request on in, and writes the result to out.
-func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	for _, l := range []struct {
-		resource int
-		limit    uint64
-	}{
-		{unix.RLIMIT_CPU, maxCPUSeconds}, {unix.RLIMIT_DATA, maxDataBytes}, {unix.RLIMIT_NOFILE, maxOpenFiles}, {unix.RLIMIT_CORE, 0},
-	} {
-		var current unix.Rlimit
-		if err := unix.Getrlimit(l.resource, &current); err != nil {
-			return fmt.Errorf("read the limits of the converter: %w", err)
-		}
-		limit := min(l.limit, current.Max) // which only root can raise
-		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
-			return fmt.Errorf("limit the converter: %w", err)
-		}
-	}
-	var q Request
-	if err := json.NewDecoder(in).Decode(&q); err != nil {
-		return fmt.Errorf("read the request: %w", err)
-	}
-	if len(q.Files) == 0 || len(q.Names) != len(q.Files) {
-		return errors.New("read the request: no files")
-	}
-	ctx, cancel := context.WithTimeout(ctx, maxDuration) // also if the parent was killed
-	defer cancel()
-	done := make(chan *Result, 1)
-	go func() { done <- Convert(ctx, &q) }() // reading a pipe blocks, and cannot be canceled
-	select {
-	case r := <-done:
-		return json.NewEncoder(out).Encode(r)
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // startConfined starts a program that reads only files below paths. Landlock restricts a thread and what it starts, so the thread ends

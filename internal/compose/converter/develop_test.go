@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"path/filepath"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/podstead/podstead/internal/compose"
 )
 
 // TestTriggers: restarts are taken, also those of files that are mounted where Compose copies them. Others are reported with their reason.
@@ -31,8 +33,11 @@ services:
         - {action: sync+exec, path: ./src, target: /app, exec: {command: make}}
 `)).Files)
 	r := Convert(t.Context(), request(dir))
-	want := []Trigger{
-		{[]string{"web-app-0", "web-app-1"}, "web-app", filepath.Join(dir, "src"), []string{"*.py"}, []string{"*.pyc"}},
+	want := []compose.Trigger{
+		{
+			Pods: []string{"web-app-0", "web-app-1"}, Container: "web-app", Path: filepath.Join(dir, "src"),
+			Include: []string{"*.py"}, Ignore: []string{"*.pyc"},
+		},
 		{Pods: []string{"web-app-0", "web-app-1"}, Container: "web-app", Path: filepath.Join(dir, "src/main.py")},
 	}
 	if diff := cmp.Diff(want, r.Triggers); diff != "" {
@@ -114,7 +119,7 @@ s
 		".env", "base.yaml", "cache.env", "cache/a.yaml", "cache/b.yaml", "common/base.yaml", "common/deep/base.yaml", "compose.yaml",
 		"db/.env", "db/compose.yaml", "db/more.yaml",
 	}
-	check := func(r *Result, want []string) {
+	check := func(r *compose.Result, want []string) {
 		t.Helper()
 		var got []string
 		for _, path := range r.Files {

@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"tags.cncf.io/container-device-interface/pkg/parser"
 
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -25,11 +26,11 @@ func (c *converter) service(w *pod, name string) {
 	s := c.p.Services[name]
 	path := []string{"services", name}
 	for i := range s.PreStart {
-		hook := fmt.Sprintf("%s-pre-start-%d", dnsName(name), i)
+		hook := fmt.Sprintf("%s-pre-start-%d", compose.DNSName(name), i)
 		container := c.container(w, append(slices.Clone(path), "pre_start", strconv.Itoa(i)), hook, &s.PreStart[i].ContainerSpec)
 		w.InitContainers = append(w.InitContainers, container)
 	}
-	container := c.container(w, path, dnsName(name), &s.ContainerSpec)
+	container := c.container(w, path, compose.DNSName(name), &s.ContainerSpec)
 	container.Stdin, container.TTY = s.StdinOpen, s.Tty
 	container.ReadinessProbe, container.StartupProbe = c.probes(path, s.HealthCheck)
 	container.Ports = c.ports(w, path, &s, container.Name)
@@ -321,7 +322,8 @@ func (c *converter) podFields(w *pod, path []string, s *types.ServiceConfig) {
 		case len(validation.IsDNS1123Subdomain(s.Hostname)) == 0 && len(s.Hostname) <= spec.MaxHostname && !w.HostNetwork:
 			w.HostnameOverride = s.Hostname
 		default:
-			c.lose(at("hostname"), "a host name consists of lower case letters, digits, - and .", "set hostname: "+dnsName(s.Hostname))
+			c.lose(at("hostname"), "a host name consists of lower case letters, digits, - and .",
+				"set hostname: "+compose.DNSName(s.Hostname))
 		}
 	}
 	c.dns(w, s)

@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/order"
 	"github.com/podstead/podstead/spec"
 )
@@ -20,41 +21,6 @@ import (
 type source struct {
 	name     string
 	document yaml.Node
-}
-
-// value returns the value of a key, see [lookup]; nil: there is none.
-func value(n *yaml.Node, key string) *yaml.Node {
-	v, _ := lookup(n, key, 0)
-	return v
-}
-
-// lookup returns the value of a key of a mapping, also of one that is merged into it, or of a position of a sequence, and the node where it
-// begins: that of the key. Both are nil if there is none. Of several merges in one mapping, which YAML does not allow, the first counts.
-func lookup(n *yaml.Node, key string, depth int) (v, at *yaml.Node) {
-	const deepest = 8
-	if n != nil && n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	if n == nil || depth > deepest {
-		return nil, nil
-	}
-	var merged *yaml.Node
-	switch n.Kind {
-	case yaml.SequenceNode:
-		if i, err := strconv.Atoi(key); err == nil && i >= 0 && i < len(n.Content) {
-			return n.Content[i], n.Content[i]
-		}
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			switch {
-			case n.Content[i].Value == key:
-				return n.Content[i+1], n.Content[i]
-			case n.Content[i].Value == "<<" && merged == nil:
-				merged = n.Content[i+1]
-			}
-		}
-	}
-	return lookup(merged, key, depth+1)
 }
 
 // position returns where a path is in the files, or the part of it that is there: the last file that has most of it. Lines count from 1.
@@ -69,7 +35,7 @@ func (c *converter) position(path []string) (file string, line, column int) {
 		n := s.document.Content[0]
 		for depth, key := range path {
 			var at *yaml.Node
-			if n, at = lookup(n, key, 0); n == nil {
+			if n, at = compose.Lookup(n, key); n == nil {
 				break
 			}
 			if depth+1 >= longest {
@@ -109,7 +75,7 @@ func (c *converter) report(path []string, message, hint string, warning bool) {
 	if len(c.problems) >= limit {
 		return
 	}
-	p := spec.Problem{Path: oneLine(strings.Join(path, ".")), Message: message, Hint: hint, Warning: warning}
+	p := spec.Problem{Path: compose.OneLine(strings.Join(path, ".")), Message: message, Hint: hint, Warning: warning}
 	p.File, p.Line, p.Column = c.position(path)
 	if !slices.Contains(c.problems, p) {
 		c.problems = append(c.problems, p)

@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -72,7 +73,7 @@ func (w *pod) mountShared(container *spec.Container, m spec.VolumeMount, v spec.
 // volumeName returns a name that no volume has, or that of the same volume.
 func (w *pod) volumeName(text string, same *spec.Volume) string {
 	const limit = 55
-	base := dnsName(text)
+	base := compose.DNSName(text)
 	base = strings.Trim(base[:min(len(base), limit)], "-")
 	for n := 1; ; n++ {
 		name := base
@@ -163,7 +164,7 @@ func (c *converter) hostPath(source string, create bool) spec.Volume {
 }
 
 // claimName is the name of a persistent volume: PROJECT-NAME, as PROJECT_NAME of Compose, since names have no underscores.
-func claimName(v *types.VolumeConfig) string { return dnsName(v.Name) }
+func claimName(v *types.VolumeConfig) string { return compose.DNSName(v.Name) }
 
 // named returns a volume of the project.
 func (c *converter) named(at []string, key string) spec.Volume {
@@ -231,7 +232,7 @@ func (w *pod) objectName(kind, source string) string {
 		w.objects[kind] = names
 	}
 	const limit = 55
-	base := dnsName(source)
+	base := compose.DNSName(source)
 	for n, name := 1, base; ; name = fmt.Sprintf("%s-%d", strings.TrimRight(base[:min(len(base), limit)], "-"), n) {
 		if other, taken := names[name]; !taken || other == source {
 			names[name] = source

@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"path/filepath"
@@ -7,6 +7,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/template"
 	"github.com/compose-spec/compose-go/v2/types"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/podstead/podstead/internal/compose"
 )
 
 // maxReads bounds the files that [readFiles] finds.
@@ -78,17 +80,17 @@ func (r *reads) compose(dir, name string) {
 		return
 	}
 	root := document.Content[0]
-	if list := value(root, "include"); list != nil && list.Kind == yaml.SequenceNode {
+	if list := compose.Value(root, "include"); list != nil && list.Kind == yaml.SequenceNode {
 		for _, n := range list.Content {
 			r.include(dir, n)
 		}
 	}
-	services := value(root, "services")
+	services := compose.Value(root, "services")
 	if services == nil || services.Kind != yaml.MappingNode {
 		return
 	}
 	for i := 1; i < len(services.Content); i += 2 {
-		for _, extended := range r.texts(value(value(services.Content[i], "extends"), "file")) {
+		for _, extended := range r.texts(compose.Value(compose.Value(services.Content[i], "extends"), "file")) {
 			file := inside(dir, extended)
 			r.compose(filepath.Dir(file), file) // what it extends is relative to it
 		}
@@ -101,8 +103,8 @@ func (r *reads) include(dir string, n *yaml.Node) {
 	var own string
 	var envFiles []string
 	if n.Kind == yaml.MappingNode {
-		paths, envFiles = r.texts(value(n, "path")), r.texts(value(n, "env_file"))
-		for _, d := range r.texts(value(n, "project_directory")) {
+		paths, envFiles = r.texts(compose.Value(n, "path")), r.texts(compose.Value(n, "env_file"))
+		for _, d := range r.texts(compose.Value(n, "project_directory")) {
 			own = inside(dir, d)
 		}
 	}

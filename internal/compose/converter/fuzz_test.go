@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -32,7 +33,7 @@ func FuzzConvert(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "compose.yaml"), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		IsCompose(data)
+		compose.IsCompose(data)
 		q := request(dir)
 		q.AllowLoss = true
 		r := Convert(t.Context(), q)

@@ -1,4 +1,4 @@
-package compose
+package converter
 
 import (
 	"fmt"
@@ -8,23 +8,12 @@ import (
 	"strconv"
 
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"github.com/podstead/podstead/internal/compose"
 )
 
-// Trigger restarts a container when files change, see develop.watch of Compose.
-type Trigger struct {
-	// Pods are the pods of the service, one for each replica.
-	Pods []string
-	// Container is the container of the service.
-	Container string
-	// Path is the absolute path of a file or a directory, with all files below it.
-	Path string
-	// Include are patterns of files below Path; empty: all. Ignore are those of files that are left out. They have the form of
-	// .dockerignore, and are relative to Path.
-	Include, Ignore []string
-}
-
 // triggers returns those of the services of pods, and reports those that are not supported.
-func (c *converter) triggers(pods []*pod) (list []Trigger) {
+func (c *converter) triggers(pods []*pod) (list []compose.Trigger) {
 	for _, w := range pods {
 		for _, name := range w.services {
 			s := c.p.Services[name]
@@ -34,7 +23,9 @@ func (c *converter) triggers(pods []*pod) (list []Trigger) {
 			for i := range s.Develop.Watch {
 				t := &s.Develop.Watch[i]
 				if c.restarts([]string{"services", name, "develop", "watch", strconv.Itoa(i)}, &s, t) {
-					list = append(list, Trigger{w.names(), dnsName(name), t.Path, t.Include, t.Ignore})
+					list = append(list, compose.Trigger{
+						Pods: w.names(), Container: compose.DNSName(name), Path: t.Path, Include: t.Include, Ignore: t.Ignore,
+					})
 				}
 			}
 		}
@@ -45,7 +36,7 @@ func (c *converter) triggers(pods []*pod) (list []Trigger) {
 // restarts reports whether a trigger restarts its container. What it copies to the container must be mounted there.
 func (c *converter) restarts(at []string, s *types.ServiceConfig, t *types.Trigger) bool {
 	const noCopies = "files are not copied to containers"
-	mount := fmt.Sprintf("mount the files with volumes: [\"%s:%s\"]", oneLine(t.Path), oneLine(t.Target))
+	mount := fmt.Sprintf("mount the files with volumes: [\"%s:%s\"]", compose.OneLine(t.Path), compose.OneLine(t.Target))
 	switch t.Action {
 	case types.WatchActionRestart:
 		return true
