@@ -119,7 +119,7 @@ func TestStaleResize(t *testing.T) {
 	facts := fold(history{up(), running("app", 1), running("other", 1), trialBegun(0, time.Second, false)})
 	clean := facts
 	facts.Resize = lifecycle.Resize{
-		N: 7, Sandbox: facts.Sandbox.N + 1, Requested: at(9e6), Issued: 7, Failed: at(9e6), Message: "below current usage", Done: at(9e6),
+		N: 7, Sandbox: facts.Sandbox.N + 1, Requested: at(9e6), Issued: 7, Failed: at(9e6), Message: "below usage", Done: at(9e6),
 	}
 	facts = facts.Apply(lifecycle.ResizeInterrupted{})
 	got, want := lifecycle.Decide(pod, facts, at(5)), lifecycle.Decide(pod, clean, at(5))
@@ -160,6 +160,7 @@ func TestTrialOfResize(t *testing.T) {
 		return lifecycle.Outcome{State: lifecycle.OutcomeProgressing, Message: message}
 	}
 	ready := lifecycle.Outcome{State: lifecycle.OutcomeReady, Message: "the pod is ready and must stay so for 5s"}
+	const pending = `the resize of container "app" is not complete`
 	late := `the resize of container "app" was not completed within 30s: below current usage`
 	for _, test := range []struct {
 		name string
@@ -168,11 +169,11 @@ func TestTrialOfResize(t *testing.T) {
 		want lifecycle.Outcome
 		next lifecycle.Action
 	}{
-		{"requested", changed(0), 9, progressing(`the resize of container "app" is not complete`), resizePod(1)},
-		{"in process", history{changed(0), resizePod(1)}, 9, progressing(`the resize of container "app" is not complete`), nil},
+		{"requested", changed(0), 9, progressing(pending), resizePod(1)},
+		{"in process", history{changed(0), resizePod(1)}, 9, progressing(pending), nil},
 		{"refused", history{changed(0), below}, 9, progressing(refused), nil},
 		{"refused for long", history{changed(0), below}, 9e5, progressing(refused), resizePod(1)},
-		{"its time begins", changed(30 * time.Second), 0, progressing(`the resize of container "app" is not complete`), lifecycle.TimeTrial{}},
+		{"its time begins", changed(30 * time.Second), 0, progressing(pending), lifecycle.TimeTrial{}},
 		{"it is not late", history{timed, below}, 30.9, progressing(refused), resizePod(1)},
 		{"it is late", history{timed, below}, 31, progressing(refused), lifecycle.FailTrial{Message: late}},
 		{
