@@ -134,7 +134,7 @@ func TestStaleResize(t *testing.T) {
 		t.Errorf("outcome (-want +got):\n%s", diff)
 	}
 	resized := facts.Apply(resizeRequested(at(6)).(lifecycle.DefinitionChanged))
-	if d := lifecycle.Decide(pod, resized, at(6)); !slices.Contains(d.Actions, lifecycle.Action(resizePod(8))) {
+	if d := lifecycle.Decide(pod, resized, at(6)); !slices.Contains(d.Actions, resizePod(8)) {
 		t.Errorf("the next change leads to %v, want a resize", d.Actions)
 	}
 }
@@ -146,8 +146,8 @@ func trialBegun(within, minReady time.Duration, rollsBack bool) happened {
 	}
 }
 
-// TestTrialOfResize: a change of limits is complete when they have been in effect for the minimum ready time, and has failed if they are not
-// in effect in time.
+// TestTrialOfResize: a change of limits is complete when they have been in effect for the minimum ready time, and has failed if they
+// are not in effect in time.
 func TestTrialOfResize(t *testing.T) {
 	const refused = `the resize of container "app" is not complete: below current usage`
 	below := failing(resizePod(1), lifecycle.Failure{Message: "below current usage"})
@@ -177,8 +177,11 @@ func TestTrialOfResize(t *testing.T) {
 		{"it is not late", history{timed, below}, 30.9, progressing(refused), resizePod(1)},
 		{"it is late", history{timed, below}, 31, progressing(refused), lifecycle.FailTrial{Message: late}},
 		{
-			"it was late", history{timed, below, lifecycle.FailTrial{Message: late}}, 99,
-			lifecycle.Outcome{State: lifecycle.OutcomeFailed, Message: late}, nil,
+			"it was late",
+			history{timed, below, lifecycle.FailTrial{Message: late}},
+			99,
+			lifecycle.Outcome{State: lifecycle.OutcomeFailed, Message: late},
+			nil,
 		},
 		{"completed", history{timed, below, tick(20), resizePod(1), resizedPod(1)}, 24, ready, nil},
 		{"completed for long", history{timed, below, tick(20), resizePod(1), resizedPod(1)}, 25, ready, lifecycle.PassTrial{}},

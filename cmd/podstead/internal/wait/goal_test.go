@@ -167,7 +167,8 @@ func TestReady(t *testing.T) {
 		}, 3, ""},
 		"limits are refused, with a goal of started containers": {
 			Goal{SpecHash: "new", Changed: true, Started: true, Before: &before.Object},
-			watch{with(pod("1", "new"), request(3), resizing("")), with(pod("1", "new"), request(3), resizing("below usage"))}, 2,
+			watch{with(pod("1", "new"), request(3), resizing("")), with(pod("1", "new"), request(3), resizing("below usage"))},
+			2,
 			"the resize of the pod is not complete: below usage",
 		},
 		"limits of an earlier change are refused, with a goal of started containers": {
