@@ -58,7 +58,7 @@ func (f *Facts) requestResize(e DefinitionChanged) {
 	if !resized {
 		return
 	}
-	if f.Resize.Issued == f.Resize.N { // with the definition that changes
+	if f.Resize.Issued == f.Resize.N && f.Resize.N > 0 { // with the definition that changes
 		for from := range containersOf(e.From) {
 			if earlier[from.Name] {
 				f.Containers[from.Name].Newest.Resizing = &from.Resources
