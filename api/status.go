@@ -121,6 +121,9 @@ const (
 	// PodResizeInProgress is present, and True, while the cgroups of the pod do not have the requests and limits of its definition. With
 	// the reason Error, the message is why, and the daemon tries again.
 	PodResizeInProgress ConditionType = "PodResizeInProgress"
+	// PodResizePending is present in its place, with the reason Infeasible, if the pod must restart to get them: it was started without
+	// cgroups.
+	PodResizePending ConditionType = "PodResizePending"
 	// AllContainersRestarting is present if the pod has a RestartAllContainers rule (KEP-5532).
 	AllContainersRestarting ConditionType = "AllContainersRestarting"
 	// StateNotDurable is present, and True, while the current state of the pod could not be saved.

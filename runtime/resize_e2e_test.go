@@ -30,6 +30,10 @@ name = "b"
 image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done; : marker-b"]
 resources = { requests = { cpu = "10m", memory = "1Mi" }, limits = { cpu = "100m", memory = "32Mi" } }
+volumeMounts = [{ name = "cache", mountPath = "/cache" }]
+
+[volumes.cache.emptyDir]
+medium = "Memory"
 `
 
 // newResized returns a host on which the pod of [resizedFile] runs with CPU and memory limits.
@@ -96,6 +100,11 @@ func TestFieldsResize(t *testing.T) {
 		container, all := limits(cpu, memory)
 		s.limitsAre(container, all)
 		now := s.until("resized", running(0, "a", "b"))
+		s.eventually("size of the volume in memory", func() (string, bool) {
+			ref, _ := now.Facts.LiveRun("b")
+			_, output, err := s.Exec(s.ctx(), now.Facts.UID, ref, []string{"df", "-k", "/cache"}, 0, 1000)
+			return fmt.Sprint(string(output), err), strings.Contains(string(output), fmt.Sprintf(" %d ", (memory+32)<<10))
+		})
 		if s.process("marker-a") != a || s.process("marker-b") != b {
 			t.Errorf("processes %d and %d, before %d and %d: %+v", s.process("marker-a"), s.process("marker-b"), a, b, now.Status)
 		}

@@ -112,7 +112,8 @@ func (r *Runtime) WatchShim(ctx context.Context, uid string, number int, report 
 	return r.sandboxes.WatchShim(ctx, uid, number, report)
 }
 
-// ResizePod sets the requests and limits of a pod and of its running containers, see [container.Service.Resize].
+// ResizePod sets the requests and limits of a pod and of its running containers, see [container.Service.Resize], and the size of its
+// volumes in memory, of which the new limits can hold the files: they count towards what is used.
 func (r *Runtime) ResizePod(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.ResizePod) error {
 	ctx = engine.Context(ctx)
 	unlock, err := r.podLocks.Lock(ctx, uid)
@@ -123,7 +124,10 @@ func (r *Runtime) ResizePod(ctx context.Context, uid string, pod *spec.Pod, a li
 	if _, err := sandbox.Load(ctx, r.engine, r.dirs, uid, a.Sandbox); err != nil {
 		return engine.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
-	return r.containers.Resize(ctx, uid, pod)
+	if err := r.containers.Resize(ctx, uid, pod); err != nil {
+		return err
+	}
+	return engine.Failure(ctx, lifecycle.FailureRetry, "", r.volumes.ResizeMemory(ctx, uid, pod))
 }
 
 // RemoveSandbox kills the containers in a sandbox and removes it, see [sandbox.Service.Remove].

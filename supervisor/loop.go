@@ -254,6 +254,9 @@ func (l *loop) engineAnswered(now lifecycle.Instant) {
 // reboot, and watches what runs.
 func (l *loop) resume(ctx context.Context, now lifecycle.Instant) {
 	l.abandonReboot(now)
+	if l.facts.Resize.Issued != 0 {
+		l.fold(lifecycle.ResizeInterrupted{}, now)
+	}
 	for _, a := range l.facts.Unresolved() {
 		l.effects.start(ctx, a, podOf(l.fullPod.Load(), l.facts, a), address(l.pod, l.facts), nil)
 	}

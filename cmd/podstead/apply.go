@@ -415,7 +415,7 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []wait.Goal, r *r
 	for _, g := range goals {
 		w.await(g.Pod)
 	}
-	statuses, pending, settles := map[string]string{}, map[string]string{}, map[string]bool{}
+	statuses, pending, resizes, settles := map[string]string{}, map[string]string{}, map[string]string{}, map[string]bool{}
 	t := view.Text{Err: a.err, Width: a.width()}
 	failed, err := wait.Ready(ctx, w, goals, func(p *api.Pod) {
 		name, status := p.Metadata.Name, view.Ready(p)+" "+view.Status(p)
@@ -423,6 +423,7 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []wait.Goal, r *r
 			status += " (" + string(api.ReasonUpdatePending) + ")"
 		}
 		settles[name] = pending[name] == "" && wait.Settling(p)
+		resizes[name] = wait.Resizing(p)
 		if statuses[name] != status {
 			statuses[name] = status
 			t.Notice(fmt.Sprintf("pod/%s: %s", name, status))
@@ -440,6 +441,9 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []wait.Goal, r *r
 		if timedOut {
 			cause = fmt.Errorf("timed out after %v", r.timeout)
 			if why := pending[g.Pod]; why != "" && g.Changed {
+				cause = fmt.Errorf("%w: %s", cause, why)
+			}
+			if why := resizes[g.Pod]; why != "" && pending[g.Pod] == "" {
 				cause = fmt.Errorf("%w: %s", cause, why)
 			}
 			if settles[g.Pod] {

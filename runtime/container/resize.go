@@ -38,7 +38,9 @@ func (s *Service) resize(ctx context.Context, uid string, pod *spec.Pod) error {
 	groups := s.config.Cgroups
 	if groups.Without(uid) {
 		if refused := s.config.Host.CheckWithoutCgroups(pod); len(refused) > 0 {
-			return errors.New(refused[0].Message + "; a restart of the pod sets them")
+			return lifecycle.Failure{
+				Reason: lifecycle.ReasonInfeasible, Message: refused[0].Message + "; a restart of the pod sets them",
+			}
 		}
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,6 +72,16 @@ func (v *Volumes) PreparePod(ctx context.Context, uid string, pod *spec.Pod) err
 // was added or changed after the start of the pod.
 func (v *Volumes) PrepareContainer(ctx context.Context, uid string, pod *spec.Pod, c *spec.Container) error {
 	return v.prepare(ctx, uid, pod.MountedBy(c))
+}
+
+// ResizeMemory gives the volumes in memory that containers of a pod mount the size that follows from the limits of the pod. The error is
+// that the files of a volume do not fit.
+func (v *Volumes) ResizeMemory(ctx context.Context, uid string, pod *spec.Pod) error {
+	pod = pod.Mounted()
+	pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v spec.Volume) bool {
+		return v.EmptyDir == nil || v.EmptyDir.Medium != "Memory"
+	})
+	return v.prepare(ctx, uid, pod)
 }
 
 func (v *Volumes) prepare(ctx context.Context, uid string, pod *spec.Pod) error {

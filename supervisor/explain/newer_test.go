@@ -53,7 +53,7 @@ func TestNotUpdated(t *testing.T) {
 // TestNotResized: an explanation says why a pod that is ready has not the requests and limits of its definition, if that has failed.
 func TestNotResized(t *testing.T) {
 	for message, want := range map[string]string{
-		"": "web is running and ready.", "cannot decrease memory limits": " Its resize is in progress: cannot decrease memory limits.",
+		"": "web is running and ready.", "cannot decrease memory limits": " Its resize is not complete: cannot decrease memory limits.",
 	} {
 		e := explain.ForPod(&supervisor.Snapshot{
 			Pod: &spec.Pod{Name: "web"}, Facts: lifecycle.Facts{UID: "u"},

@@ -229,7 +229,7 @@ func (b *builder) monitorCause() *api.Cause {
 // healthy: a person must look.
 func (b *builder) setProblems(e *api.Explanation) {
 	problems := map[lifecycle.ConditionType]*string{
-		lifecycle.PodResizeInProgress: &e.NotResized,
+		lifecycle.PodResizeInProgress: &e.NotResized, lifecycle.PodResizePending: &e.NotResized,
 
 		supervisor.StateNotDurable: &e.NotDurable, supervisor.VolumesNotUpdated: &e.NotUpdated, supervisor.RemovalFailed: &e.NotRemoved,
 	}

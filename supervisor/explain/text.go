@@ -27,7 +27,7 @@ func Render(e *api.Explanation, now time.Time) {
 	e.Text = e.Pod + w.pod() +
 		further("The newest version of its file is not running: ", e.File) +
 		further("It is restarted while it stays unready (onUnhealthy), ", e.Escalation) +
-		further("Its resize is in progress: ", e.NotResized) +
+		further("Its resize is not complete: ", e.NotResized) +
 		further("Its volumes are not updated, containers keep the last content: ", e.NotUpdated) +
 		further("Its state could not be saved, after a restart of the daemon an older state would be used: ", e.NotDurable) +
 		further("Cleanup of the pod is not complete, retrying: ", e.NotRemoved)

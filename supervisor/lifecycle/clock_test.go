@@ -139,7 +139,7 @@ func everyInstant(t *testing.T, old lifecycle.Instant) lifecycle.Facts {
 			Since: old, Ready: old, Gap: old, At: old, Reboot: lifecycle.HostReboot{Requested: old, Accepted: old, Failed: old},
 		},
 		Trial:      lifecycle.Trial{Since: old, Due: old, Passed: old, Failed: old},
-		Resize:     lifecycle.Resize{Requested: old, Failed: old},
+		Resize:     lifecycle.Resize{Requested: old, Failed: old, Done: old},
 		Conditions: map[lifecycle.ConditionType]lifecycle.SetCondition{"gate": {At: old}},
 		Containers: map[string]*lifecycle.Container{"app": {
 			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},

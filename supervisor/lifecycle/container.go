@@ -99,6 +99,8 @@ type Attempt struct {
 	// Resources are the requests and limits of the run if those of its definition differ: a resize that replaces them is pending, or the
 	// run has exited before it. Nil: those of its definition.
 	Resources *spec.Resources `json:"resources,omitempty"`
+	// Resizing are the requests and limits that the resize in progress sets, if the definition has changed again since it was issued.
+	Resizing *spec.Resources `json:"resizing,omitempty"`
 
 	PostStart Hook   `json:"postStart,omitzero"`
 	Probes    Probes `json:"probes,omitzero"`

@@ -26,6 +26,9 @@ const (
 	ReasonDeviceMissing Reason = "DeviceMissing"
 )
 
+// ReasonInfeasible means that the pod must restart to get the requests and limits of its definition.
+const ReasonInfeasible Reason = "Infeasible"
+
 // Reasons of a failed sandbox start.
 const (
 	// ReasonFailedMount means that a volume cannot be mounted yet. Mounting it is retried.

@@ -8,9 +8,9 @@ import (
 )
 
 // Unresolved returns the actions that were issued and have no outcome, in a fixed order. After a crash of the supervisor each of
-// them may have happened or not, so each is carried out again, except for [RebootHost], which the supervisor records as failed: the pod
-// may be ready by then. The deadlines of stop signals and SIGKILL are unchanged. This
-// implements the recovery table of docs/design/recovery.md.
+// them may have happened or not, so each is carried out again, except for [RebootHost], which the supervisor records as failed: the
+// pod may be ready by then. A [ResizePod] is not one of them, see [ResizeInterrupted]. The deadlines of stop signals and SIGKILL are
+// unchanged. This implements the recovery table of docs/design/recovery.md.
 func (f Facts) Unresolved() []Action {
 	var todo []Action
 	if f.Sandbox.inFlight() {
@@ -49,9 +49,6 @@ func (f Facts) Unresolved() []Action {
 				todo = append(todo, RemoveContainer{Ref: a.Ref})
 			}
 		}
-	}
-	if n := f.Resize.Issued; n != 0 {
-		todo = append(todo, ResizePod{N: n, Sandbox: f.Sandbox.N})
 	}
 	if f.Collection.Removal.pending() {
 		todo = append(todo, CollectPod{})

@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/podstead/podstead/spec"
 )
@@ -10,14 +12,20 @@ import (
 // carried out when no container of an earlier definition runs any more, and then for the whole pod at once.
 type Resize struct {
 	N         int     `json:"n,omitempty"`        // number of the request, from 1
+	Sandbox   int     `json:"sandbox,omitempty"`  // that was resized: a later one has the cgroups of its definition
 	Requested Instant `json:"requested,omitzero"` // zero: the pod has the cgroups of its definition
 	Issued    int     `json:"issued,omitempty"`   // number of the request that is being carried out; 0: none
 	Failed    Instant `json:"failed,omitzero"`    // the newest failure since the request
+	Reason    Reason  `json:"reason,omitempty"`   // of the failure, see [ReasonInfeasible]
 	Message   string  `json:"message,omitempty"`  // why it failed
+	Done      Instant `json:"done,omitzero"`      // when the newest request succeeded
 }
 
-// pending reports whether a request has not succeeded yet.
-func (r *Resize) pending() bool { return !r.Requested.IsZero() }
+// resizing reports whether a request has not succeeded yet. One for an earlier sandbox does not count: an earlier version of the daemon,
+// which keeps these facts as they are, may have replaced the sandbox.
+func (f *Facts) resizing() bool {
+	return !f.Resize.Requested.IsZero() && f.Resize.Sandbox == f.Sandbox.N
+}
 
 // drop forgets the request: the pod gets its cgroups from its definition.
 func (r *Resize) drop() { *r = Resize{N: r.N, Issued: r.Issued} }
@@ -27,7 +35,10 @@ func (f *Facts) requestResize(e DefinitionChanged) {
 	if !f.Sandbox.mayExist() {
 		return
 	}
-	resized := false
+	resized, earlier := false, map[string]bool{}
+	for name, c := range f.Containers {
+		earlier[name] = c.Newest.live() && c.Newest.Resources != nil
+	}
 	for from := range containersOf(e.From) {
 		to := e.To.Container(from.Name)
 		if to == nil || sameResources(from, to) {
@@ -44,8 +55,28 @@ func (f *Facts) requestResize(e DefinitionChanged) {
 			}
 		}
 	}
-	if resized {
-		f.Resize = Resize{N: f.Resize.N + 1, Requested: e.At, Issued: f.Resize.Issued}
+	if !resized {
+		return
+	}
+	if f.Resize.Issued == f.Resize.N && f.Resize.N > 0 { // with the definition that changes
+		for from := range containersOf(e.From) {
+			if earlier[from.Name] {
+				f.Containers[from.Name].Newest.Resizing = &from.Resources
+			}
+		}
+	}
+	f.Resize = Resize{N: f.Resize.N + 1, Sandbox: f.Sandbox.N, Requested: e.At, Issued: f.Resize.Issued}
+}
+
+// endResize records that no resize is carried out any more. What a later change has replaced is in effect if it was completed.
+func (f *Facts) endResize(completed bool) {
+	f.Resize.Issued = 0
+	for _, c := range f.Containers {
+		a := &c.Newest
+		if completed && a.live() && a.Resizing != nil {
+			a.Resources = a.Resizing
+		}
+		a.Resizing = nil
 	}
 }
 
@@ -96,11 +127,17 @@ func (a ResizePod) failed(f *Facts, why Failure, at Instant) {
 	if f.Resize.Issued != a.N {
 		return
 	}
-	f.Resize.Issued = 0
-	if f.Resize.pending() && f.Resize.N == a.N {
-		f.Resize.Failed, f.Resize.Message = at, why.Message
+	f.endResize(false)
+	if f.resizing() && f.Resize.N == a.N {
+		f.Resize.Failed, f.Resize.Reason, f.Resize.Message = at, why.Reason, why.Message
 	}
 }
+
+// ResizeInterrupted reports that the outcome of a resize is not known, as after a restart of the supervisor. A pending one is decided anew,
+// because a run of an earlier definition may have to stop before.
+type ResizeInterrupted struct{}
+
+func (ResizeInterrupted) apply(f *Facts) { f.endResize(false) }
 
 // PodResized is the outcome of [ResizePod].
 type PodResized struct {
@@ -112,11 +149,11 @@ func (e PodResized) apply(f *Facts) {
 	if f.Resize.Issued != e.N {
 		return
 	}
-	f.Resize.Issued = 0
+	f.endResize(true)
 	if f.Resize.N != e.N { // the definition has changed again
 		return
 	}
-	f.Resize.drop()
+	f.Resize = Resize{N: e.N, Sandbox: f.Sandbox.N, Done: e.At}
 	for _, c := range f.Containers {
 		if c.Newest.live() {
 			c.Newest.Resources = nil
@@ -128,7 +165,7 @@ func (e PodResized) apply(f *Facts) {
 // an earlier definition, too.
 func (p *plan) resize() {
 	r := &p.facts.Resize
-	if !r.pending() || r.Issued != 0 || p.facts.unsettled() {
+	if !p.facts.resizing() || r.Issued != 0 || p.held || p.facts.unsettled() {
 		return
 	}
 	if r.Failed.IsZero() || p.due(r.Failed.Add(retryDelay)) {
@@ -149,11 +186,31 @@ func (f *Facts) unsettled() bool {
 // resizeCondition is present while a resize is pending, as in the kubelet.
 func (v *view) resizeCondition() (c Condition, present bool) {
 	r := &v.facts.Resize
-	if !r.pending() || v.ended || v.facts.Restart.pending() || !v.facts.Sandbox.ready() {
+	if !v.facts.resizing() || v.ended || v.facts.Restart.pending() || !v.facts.Sandbox.ready() {
 		return c, false
 	}
-	if r.Failed.IsZero() {
+	switch {
+	case r.Failed.IsZero():
 		return condition(PodResizeInProgress, true, "", ""), true
+	case r.Reason == ReasonInfeasible:
+		return condition(PodResizePending, true, ReasonInfeasible, r.Message), true
 	}
 	return condition(PodResizeInProgress, true, ReasonError, r.Message), true
+}
+
+// resizeSubject names the containers whose resize is pending, for people.
+func (f *Facts) resizeSubject() string {
+	var names []string
+	for _, name := range f.names() {
+		if a := &f.Container(name).Newest; a.live() && a.Resources != nil {
+			names = append(names, strconv.Quote(name))
+		}
+	}
+	switch len(names) {
+	case 0:
+		return "the resize of the pod"
+	case 1:
+		return "the resize of container " + names[0]
+	}
+	return "the resize of containers " + strings.Join(names, ", ")
 }

@@ -135,6 +135,8 @@ const (
 	PodUnhealthy ConditionType = "Unhealthy"
 	// PodResizeInProgress is present, and True, while the cgroups of the pod do not have the requests and limits of its definition.
 	PodResizeInProgress ConditionType = "PodResizeInProgress"
+	// PodResizePending is present in its place, with [ReasonInfeasible], if the pod cannot get them until it restarts.
+	PodResizePending ConditionType = "PodResizePending"
 	// AllContainersRestarting is present if the pod has a RestartAllContainers rule (KEP-5532).
 	AllContainersRestarting ConditionType = "AllContainersRestarting"
 )

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/podstead/podstead/spec"
 )
@@ -65,8 +64,10 @@ func (p *plan) tryOut() {
 	case t.Within == 0 || !t.Failed.IsZero() || finished(p.pod, p.facts) || p.facts.replacing():
 	case t.Due.IsZero():
 		p.do(TimeTrial{})
+	case p.due(t.Due) && v.ready(false) && p.facts.resizing():
+		why = suffixed(fmt.Sprintf("%s was not completed within %v", p.facts.resizeSubject(), t.Within), p.facts.Resize.Message)
 	case p.due(t.Due):
-		why = notInTime(t.Within, v.readyNow(false).Message)
+		why = suffixed(fmt.Sprintf("the pod was not ready within %v", t.Within), v.readyNow(false).Message)
 	}
 	if why != "" {
 		p.do(FailTrial{Message: why})
@@ -84,9 +85,9 @@ func (f *Facts) replacing() bool {
 	return false
 }
 
-// current reports whether the pod runs its definition only: no run of an earlier one has to stop.
+// current reports whether the pod runs its definition only: no run of an earlier one has to stop or to be resized.
 func (f *Facts) current() bool {
-	if len(f.Outgoing) > 0 {
+	if len(f.Outgoing) > 0 || f.resizing() {
 		return false
 	}
 	for _, c := range f.Containers {
@@ -98,9 +99,12 @@ func (f *Facts) current() bool {
 }
 
 // readySince returns since when a pod is ready that is ready now, as far as its trial is concerned: not before its request, nor before its
-// failure.
+// failure, nor before its resize.
 func (f *Facts) readySince(pod *spec.Pod) Instant {
 	since := later(f.Trial.Since, f.Trial.Failed)
+	if f.Resize.Sandbox == f.Sandbox.N {
+		since = later(since, f.Resize.Done)
+	}
 	for c := range containersOf(pod) {
 		a := &f.Container(c.Name).Newest
 		for _, at := range []Instant{a.Started, a.PostStart.Done, a.Probes.Startup.At, a.Probes.Readiness.At} {
@@ -152,9 +156,8 @@ func (a *Attempt) failure(since Instant) string {
 	return fmt.Sprintf("exited with code %d", a.Exit.Code)
 }
 
-// notInTime describes why a pod has failed that was not ready in time.
-func notInTime(within time.Duration, message string) string {
-	text := fmt.Sprintf("the pod was not ready within %v", within)
+// suffixed adds a message to a text, if there is one.
+func suffixed(text, message string) string {
 	if message != "" {
 		text += ": " + message
 	}
@@ -194,6 +197,8 @@ func OutcomeOf(pod *spec.Pod, f Facts, s *Status) Outcome {
 		return Outcome{OutcomeFailed, podFailed(s, t.Message)}
 	case !t.Failed.IsZero() && t.Passed.IsZero():
 		return Outcome{OutcomeFailed, t.Message}
+	case ready.Status == conditionTrue && f.resizing():
+		return Outcome{OutcomeProgressing, suffixed(f.resizeSubject()+" is not complete", f.Resize.Message)}
 	case ready.Status != conditionTrue || !f.current():
 		return Outcome{OutcomeProgressing, cmp.Or(ready.Message, string(ready.Reason))}
 	case t.Since.IsZero() || !t.Passed.IsZero():

@@ -15,7 +15,7 @@ import (
 // tried checks that nothing of a definition is started that has failed and is rolled back.
 func (v *invariants) tried(f lifecycle.Facts, a lifecycle.Action, now lifecycle.Instant) {
 	switch a.(type) {
-	case lifecycle.StartSandbox, lifecycle.StartContainer, lifecycle.StartRound:
+	case lifecycle.StartSandbox, lifecycle.StartContainer, lifecycle.StartRound, lifecycle.ResizePod:
 	default:
 		return
 	}

@@ -135,6 +135,8 @@ func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event
 	to, restarted := redefined(pod, rapid.SampledFrom(changes).Draw(t, "change"), n)
 	exit := lifecycle.Exit{Code: rapid.IntRange(0, 1).Draw(t, "code")}
 	events := []lifecycle.Event{
+		lifecycle.ResizeInterrupted{},
+		lifecycle.PodResized{N: n, At: now},
 		lifecycle.SandboxStarted{Sandbox: n, At: now},
 		lifecycle.SandboxLost{Sandbox: n, At: now},
 		lifecycle.ContainerStarted{Ref: ref, At: now},

@@ -203,6 +203,9 @@ func (w *World) restart(off time.Duration, boot func(), begin func(*Pod)) {
 
 // resume carries out the unresolved actions again, except for a reboot, and watches the running containers.
 func (p *Pod) resume() {
+	if p.Facts.Resize.Issued != 0 {
+		p.fold(lifecycle.ResizeInterrupted{})
+	}
 	for _, a := range p.Facts.Unresolved() {
 		if _, is := a.(lifecycle.RebootHost); is {
 			p.fold(p.failed(a, lifecycle.Failure{Reason: lifecycle.ReasonRebootFailed, Message: "interrupted"}))

@@ -93,10 +93,12 @@ func (s *sample) pod(p *supervisor.Snapshot, node string) {
 	for i := range status.ContainerStatuses {
 		s.container(name, uid, &status.ContainerStatuses[i])
 	}
-	for i := range p.Pod.Containers {
-		c := &p.Pod.Containers[i]
-		s.resources(requested, c.Resources.Requests, name, uid, c.Name)
-		s.resources(limited, c.Resources.Limits, name, uid, c.Name)
+	for i := range status.ContainerStatuses {
+		c := &status.ContainerStatuses[i]
+		if c.Resources != nil {
+			s.resources(requested, c.Resources.Requests, name, uid, c.Name)
+			s.resources(limited, c.Resources.Limits, name, uid, c.Name)
+		}
 	}
 }
 

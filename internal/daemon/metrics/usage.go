@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -50,23 +51,19 @@ func (s *sample) usage(p *supervisor.Snapshot, t *stats.Target, m *stats.Pod, no
 		labels := []string{namespace, name, c.Name, m.Cgroups[c.Name], c.Image, t.Containers[c.Name]}
 		s.cgroup(&figures, labels, now)
 		s.add(containerStart, float64(c.State.Running.StartedAt.Unix()), labels...)
-		s.limits(p.Pod, c.Name, labels)
+		s.limits(cmp.Or(c.Resources, &spec.Resources{}).Limits, labels)
 		if disk.Layer != nil {
 			s.add(fsUsage, float64(*disk.Layer), labels...)
 		}
 	}
 }
 
-// limits adds the limits of a container.
-func (s *sample) limits(pod *spec.Pod, container string, labels []string) {
-	c := pod.Container(container)
-	if c == nil {
-		return
-	}
-	memory := c.Resources.Limits[spec.ResourceMemory]
+// limits adds the limits of a container that are in effect.
+func (s *sample) limits(limits spec.ResourceList, labels []string) {
+	memory := limits[spec.ResourceMemory]
 	s.add(specMemoryLimit, float64(memory.Value()), labels...)
 	s.add(specCPUPeriod, cpuPeriod, labels...)
-	if cpu, ok := c.Resources.Limits[spec.ResourceCPU]; ok {
+	if cpu, ok := limits[spec.ResourceCPU]; ok {
 		s.add(specCPUQuota, float64(cpu.MilliValue())*cpuPeriod/1000, labels...)
 	}
 }

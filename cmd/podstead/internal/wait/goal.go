@@ -130,8 +130,11 @@ func (g *Goal) started(p *api.Pod) (bool, error) {
 			return false, fmt.Errorf("container %s: %s: %s", c.Name, w.Reason, w.Message)
 		}
 	}
-	if g.Changed {
-		return false, nil // until it is ready
+	if g.Changed { // until it is ready
+		if condition(p, api.PodResizeInProgress).Message+condition(p, api.PodResizePending).Message != "" {
+			return false, errors.New(p.Status.Outcome.Message)
+		}
+		return false, nil
 	}
 	if p.Status.Phase.Terminal() && !g.Restarted {
 		return true, nil
@@ -192,6 +195,15 @@ func complete(p *api.Pod) bool {
 
 // Settling reports whether a pod is ready, but has not stayed so for its minimum ready time since the newest request.
 func Settling(p *api.Pod) bool { return p.Status.Outcome.Settling() }
+
+// Resizing describes the resize that a pod, which is ready, has not completed; empty: there is none.
+func Resizing(p *api.Pod) string {
+	resizing := func(c api.Condition) bool { return c.Type == api.PodResizeInProgress || c.Type == api.PodResizePending }
+	if slices.ContainsFunc(p.Status.Conditions, resizing) && condition(p, api.PodReady).Status == "True" && !complete(p) {
+		return p.Status.Outcome.Message
+	}
+	return ""
+}
 
 // condition returns the condition of a type, or the zero condition.
 func condition(p *api.Pod, t api.ConditionType) api.Condition {

@@ -77,6 +77,32 @@ func inState(state api.ContainerState, id string) func(*api.Pod) {
 	}
 }
 
+// resizing reports that a resize is not complete.
+func resizing(why string) func(*api.Pod) {
+	return func(p *api.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, api.Condition{Type: api.PodResizeInProgress, Status: "True", Message: why})
+		p.Status.Outcome.State, p.Status.Outcome.Message = api.RolloutProgressing, "the resize of the pod is not complete: "+why
+	}
+}
+
+// TestResizing: only a pod that is ready otherwise has a resize that a timeout is about.
+func TestResizing(t *testing.T) {
+	for name, test := range map[string]struct {
+		changes []func(*api.Pod)
+		want    string
+	}{
+		"resizing":  {[]func(*api.Pod){resizing("below usage")}, "the resize of the pod is not complete: below usage"},
+		"not ready": {[]func(*api.Pod){resizing("below usage"), notReady}, ""},
+		"settling":  {[]func(*api.Pod){progressing}, ""},
+		"complete":  {nil, ""},
+	} {
+		c := with(pod("1", "a"), test.changes...)
+		if got := Resizing(&c.Object); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+}
+
 // runs is the state of a container that runs.
 var runs = api.ContainerState{Running: &api.Running{}}
 
@@ -136,6 +162,18 @@ func TestReady(t *testing.T) {
 		"daemon of an earlier version, pod succeeds": {Goal{}, watch{
 			with(pod("1", "old"), notReady, earlier, func(p *api.Pod) { p.Status.Phase = api.PhaseSucceeded }),
 		}, 1, ""},
+		"limits are refused": {update, watch{
+			with(pod("1", "new"), resizing("")), with(pod("1", "new"), resizing("below usage")), pod("1", "new"),
+		}, 3, ""},
+		"limits are refused, with a goal of started containers": {
+			Goal{SpecHash: "new", Changed: true, Started: true, Before: &before.Object},
+			watch{with(pod("1", "new"), request(3), resizing("")), with(pod("1", "new"), request(3), resizing("below usage"))},
+			2,
+			"the resize of the pod is not complete: below usage",
+		},
+		"limits of an earlier change are refused, with a goal of started containers": {
+			Goal{Started: true}, watch{with(pod("1", "new"), inState(runs, "1"), resizing("below usage"))}, 1, "",
+		},
 		"containers start": {Goal{Started: true}, watch{
 			with(pod("1", "old"), notReady), with(pod("1", "old"), inState(waitingFor("ContainerCreating"), "")),
 			with(pod("1", "old"), inState(runs, "1")),
