@@ -142,7 +142,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	}, r.log)
 	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
 	remaps := sandbox.CanRemap(ctx, r.client, snapshotter, r.log)
-	r.users = sandbox.NewUsers(r.dirs, remaps)
+	r.users = sandbox.NewUsers(r.dirs, remaps, r.host.LastID)
 	if err := r.images.DeleteLeases(ctx); err != nil {
 		r.log.WarnContext(ctx, "cannot delete the leases of an earlier daemon, they will expire", slog.Any("error", err))
 	}

@@ -424,7 +424,7 @@ func TestPage(t *testing.T) {
 		t.Fatalf("%d steps, %v", len(steps), err)
 	}
 	work := filepath.Join(p.dir, "work")
-	if err := errors.Join(os.Mkdir(work, 0o755),
+	if err := errors.Join(os.Mkdir(work, 0o755), os.Chown(work, p.uid, p.gid),
 		os.Symlink(filepath.Join(p.dir, "examples"), filepath.Join(work, "examples"))); err != nil {
 		t.Fatal(err)
 	}
