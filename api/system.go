@@ -11,8 +11,10 @@ type Version struct {
 	Runtime    string `json:"runtime"` // OCI runtime of new containers: a name or an absolute path
 	// RuntimeReason is why the OCI runtime was selected, if engine.runtime is auto.
 	RuntimeReason string `json:"runtimeReason,omitempty"`
-	PID           int    `json:"pid"`
-	OnDemand      bool   `json:"onDemand"` // started by a command, exits when it is idle
+	// NoOverlayReason is why each container has a copy of the files of its image. Empty: overlayfs is used.
+	NoOverlayReason string `json:"noOverlayReason,omitempty"`
+	PID             int    `json:"pid"`
+	OnDemand        bool   `json:"onDemand"` // started by a command, exits when it is idle
 	// Policy is the configuration of admission.
 	Policy *Policy `json:"policy,omitempty"`
 	// Instance is unique for each start of the daemon. Sequence numbers of events continue after a restart, unless the journal is lost.

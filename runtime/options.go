@@ -138,7 +138,6 @@ func (o Options) withDefaults() Options {
 	o.CgroupDriver = cmp.Or(o.CgroupDriver, CgroupAuto)
 	o.CgroupRoot = cmp.Or(o.CgroupRoot, DefaultCgroupRoot)
 	o.Images.Disk = cmp.Or(o.Images.Disk, o.dirs().Engine())
-	o.Images.Snapshotter = cmp.Or(o.Images.Snapshotter, "overlayfs")
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }

@@ -55,6 +55,8 @@ type Runtime struct {
 	config  configsource.Source
 
 	ociRuntime ociruntime.Choice
+	// nativeReason is why containers have copies of the files of images; empty: they are in overlays.
+	nativeReason string
 
 	images       *image.Store
 	imageVolumes *container.ImageVolumes
@@ -227,6 +229,9 @@ func (r *Runtime) ReadStats(ctx context.Context, targets []stats.Target) []stats
 
 // OCIRuntime is the OCI runtime of new containers, which does not change.
 func (r *Runtime) OCIRuntime() ociruntime.Choice { return r.ociRuntime }
+
+// NativeReason returns why each container has a copy of the files of its image; empty: overlayfs is used.
+func (r *Runtime) NativeReason() string { return r.nativeReason }
 
 // Values are the config maps and secrets of the host.
 func (r *Runtime) Values() configsource.Source { return r.config }

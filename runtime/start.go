@@ -127,6 +127,15 @@ func (r *Runtime) compose(ctx context.Context) error {
 		return err
 	}
 	snapshotter := r.opts.Images.Snapshotter
+	if snapshotter == "" {
+		if snapshotter, r.nativeReason, err = selectSnapshotter(r.dirs.Engine(), r.engine.LayerDir); err != nil {
+			return fmt.Errorf("try overlayfs: %w", err)
+		}
+		r.opts.Images.Snapshotter = snapshotter
+	}
+	if r.nativeReason != "" {
+		r.log.WarnContext(ctx, "each container has a copy of the files of its image", slog.String("reason", r.nativeReason))
+	}
 	r.opts.Images.Collect = r.engine.CollectGarbage
 	r.images = image.New(r.client, r.opts.Images)
 	r.imageVolumes = container.NewImageVolumes(r.client.SnapshotService(snapshotter), r.images, r.dirs)
@@ -142,7 +151,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	}, r.log)
 	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
 	remaps := sandbox.CanRemap(ctx, r.client, snapshotter, r.log)
-	r.users = sandbox.NewUsers(r.dirs, remaps)
+	r.users = sandbox.NewUsers(r.dirs, remaps, r.host.LastID)
 	if err := r.images.DeleteLeases(ctx); err != nil {
 		r.log.WarnContext(ctx, "cannot delete the leases of an earlier daemon, they will expire", slog.Any("error", err))
 	}

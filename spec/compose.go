@@ -103,7 +103,7 @@ var composeWords = map[string]string{
 	"ulimit":                  "set ulimits in the container",
 	"useapisocket":            "mount the socket of the API with hostPath",
 	"user":                    "set runAsUser and runAsGroup in securityContext",
-	"usernsmode":              "set hostUsers in the pod",
+	"usernsmode":              "set keepID or hostUsers in the pod",
 	"uts":                     "set hostNetwork in the pod: such a pod has the name of the host",
 	"volumeclaimtemplates":    "set volumes in the pod, with persistentVolumeClaim",
 	"volumes":                 "set volumes in the pod, with hostPath or persistentVolumeClaim, and volumeMounts in the container",

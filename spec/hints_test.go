@@ -58,6 +58,7 @@ var samples = map[string]string{
 	"resources.limits.memory":  `"64Mi"`,
 	"restartPolicy":            `"Never"`,
 	"runAsGroup":               "1000",
+	"keepID":                   "1000",
 	"pidsLimit":                "100",
 	"runAsUser":                "1000",
 	"scheme":                   `"HTTPS"`,

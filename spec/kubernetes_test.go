@@ -17,8 +17,9 @@ import (
 // fields of metadata, and extensions of Podstead.
 var additions = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
-		"annotations", "backoffLimit", "configMaps", "imageArchives", "labels", "name", "onUnhealthy", "pidsLimit", "restartBackoff",
-		"schedule", "secrets", "shmSize", "systemd", "ttlSecondsAfterFinished", "unhealthyAfterSeconds", "update", "waitFor",
+		"annotations", "backoffLimit", "configMaps", "imageArchives", "keepID", "labels", "name", "onUnhealthy", "pidsLimit",
+		"restartBackoff", "schedule", "secrets", "shmSize", "systemd", "ttlSecondsAfterFinished", "unhealthyAfterSeconds",
+		"update", "waitFor",
 	},
 	reflect.TypeFor[Container](): {"devices", "init", "maxRestarts", "restartBackoff", "ulimits"},
 }

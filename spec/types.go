@@ -83,6 +83,10 @@ type Pod struct {
 	ShareProcessNamespace bool `json:"shareProcessNamespace,omitempty"`
 	// False runs the pod in a user namespace. Default: true.
 	HostUsers *bool `json:"hostUsers,omitempty"`
+	// User and group in the containers, from 1 to 65535, that the user who runs the pod without root has on the host: files of that user in
+	// host paths belong to it, and what it writes belongs to that user. Files of the image that belong to root or to it belong to it too.
+	// It does not set `runAsUser`. Default: root in the containers is that user.
+	KeepID *int64 `json:"keepID,omitempty"`
 	// Host name in the pod, a DNS label. Default: the name of the pod, truncated to 63 characters.
 	Hostname string `json:"hostname,omitempty"`
 	// Subdomain of the host name, a DNS label. Default: none.

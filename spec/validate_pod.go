@@ -199,6 +199,12 @@ func (v *validator) hostAndDNS() {
 	if p.HostPID && p.ShareProcessNamespace {
 		v.bad(&p.ShareProcessNamespace, "Forbidden: shareProcessNamespace and hostPID cannot both be enabled")
 	}
+	if p.KeepID != nil && (*p.KeepID < 1 || *p.KeepID > MaxKeepID) {
+		v.bad(p.KeepID, "%s", inRange(1, MaxKeepID))
+	}
+	if p.KeepID != nil && p.HostUsers != nil && !*p.HostUsers {
+		v.bad(p.KeepID, "Forbidden: the pod has the IDs that hostUsers = false gives it")
+	}
 	if p.HostUsers != nil && !*p.HostUsers && (p.HostNetwork || p.HostPID || p.HostIPC) {
 		v.bad(p.HostUsers, "Forbidden: hostNetwork, hostPID and hostIPC cannot be used when hostUsers is false")
 	}

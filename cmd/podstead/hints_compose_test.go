@@ -34,6 +34,11 @@ var composeHints = []composeHint{
 	{hint: "limit the time with cpus", before: `cpuset: "0"`, after: "cpus: 1"},
 	{hint: `set restart: "no"`, before: "deploy: {mode: replicated-job}", after: `restart: "no"`},
 	{
+		hint:   "set keepID in the pod file",
+		before: "services: {web: {image: web}, log: {image: log, network_mode: \"service:web\", userns_mode: \"keep-id:uid=5\"}}",
+	},
+	{hint: "write keep-id:uid=NUMBER, or", before: "userns_mode: keep-id", after: "userns_mode: keep-id:uid=1000"},
+	{
 		hint:   "set pidsLimit in the pod file",
 		before: "services: {web: {image: web}, log: {image: log, network_mode: \"service:web\", pids_limit: 5}}",
 	},

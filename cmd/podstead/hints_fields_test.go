@@ -66,6 +66,8 @@ var fieldsOfHints = map[string][2]string{
 	},
 	"set runAsUser or fsGroup in the pod file": {"securityContext.runAsUser = 1000", ""},
 	"set pidsLimit in the pod file":            {"pidsLimit = 100", ""},
+	"set keepID in the pod file":               {"keepID = 1000", ""},
+	"or set runAsUser to the ID of that user":  {"securityContext.runAsUser = 1000", ""},
 	"set supplementalGroups in the pod file":   {"securityContext.supplementalGroups = [44]", ""},
 	"podstead.io/log-driver in the pod file":   {`annotations = { "podstead.io/log-driver" = "journald" }`, ""},
 	"set ephemeral-storage in the pod file":    {"", `resources.limits = { ephemeral-storage = "1Gi" }`},

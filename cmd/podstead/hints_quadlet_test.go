@@ -79,7 +79,8 @@ var quadletHints = []quadletHint{
 		before: webUnit + "Pod=shop.pod\nPidsLimit=5\n" + dbUnit + "Pod=shop.pod\n" + podUnit,
 	},
 	{hint: "set procMount and hostUsers = false in the pod file, and run", before: "Unmask=ALL"},
-	{hint: "or as root with hostUsers = false in the pod file", before: "UIDMap=0:1:1"},
+	{hint: "or run the pod as root with hostUsers = false in the pod file", before: "UIDMap=0:1:1"},
+	{hint: "write UserNS=keep-id:uid=NUMBER, or", before: "UserNS=keep-id", after: "UserNS=keep-id:uid=1000"},
 	{hint: "set fsGroup in the pod file", before: webUnit + "Volume=data.volume:/data\n-- data.volume --\n[Volume]\nUID=1000\n"},
 	{hint: "set network.subnets in podstead.toml", before: webUnit + "Network=a.network\n-- a.network --\n[Network]\nIPv6=true\n"},
 	{

@@ -46,6 +46,9 @@ func (fakeEngine) Stats(_ context.Context, targets []stats.Target) []stats.Pod {
 // OCIRuntime returns nothing: there is no OCI runtime.
 func (fakeEngine) OCIRuntime() ociruntime.Choice { return ociruntime.Choice{} }
 
+// NativeReason returns nothing: there are no files.
+func (fakeEngine) NativeReason() string { return "" }
+
 // Values are those of the configuration.
 func (e fakeEngine) Values() configsource.Source { return e.values }
 

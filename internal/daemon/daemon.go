@@ -86,6 +86,8 @@ type Runtime interface {
 	Values() configsource.Source
 	// OCIRuntime returns the OCI runtime that was selected when the engine started.
 	OCIRuntime() ociruntime.Choice
+	// NativeReason returns why each container has a copy of the files of its image; empty: overlayfs is used.
+	NativeReason() string
 	// Close stops the engine. Containers keep running.
 	Close() error
 }

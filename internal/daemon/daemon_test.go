@@ -70,6 +70,9 @@ func (e *lockedEngine) Values() configsource.Source { return e.host.values }
 // OCIRuntime returns nothing: there is no OCI runtime.
 func (*lockedEngine) OCIRuntime() ociruntime.Choice { return ociruntime.Choice{} }
 
+// NativeReason returns nothing: there are no files.
+func (*lockedEngine) NativeReason() string { return "" }
+
 func newHost(t *testing.T) *host {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "d")

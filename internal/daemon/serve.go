@@ -67,6 +67,7 @@ func (o *Options) serve(ctx context.Context, of *services, r *reloader) error {
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
 	o.Version.Runtime, o.Version.RuntimeReason = rt.OCIRuntime().Program, rt.OCIRuntime().Reason
+	o.Version.NoOverlayReason = rt.NativeReason()
 	options := server.Options{
 		Supervisor: s, Files: of.files, Schedules: of.schedules, LogDir: o.Config.LogDir,
 		MemoryLogDir: filepath.Join(o.Config.RunDir, "logs"), Version: o.Version,

@@ -70,6 +70,7 @@ func Run(
 		{"shim", shimProgram},
 		{"monitor", func() result { return monitorProcess(ctx, c) }},
 		{"kernel", kernel},
+		{"overlay", func() result { return overlay(ctx, c.StateDir, daemon) }},
 		{"seccomp", seccomp},
 		{"AppArmor", func() result { return appArmor("/sys") }},
 		{"user namespaces", func() result { return userNamespaces("/proc") }},

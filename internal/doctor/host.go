@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/api/client"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/runtime/cgroup"
 )
@@ -73,6 +75,23 @@ func kernel() result {
 		return result{Fail, release + " without the overlay file system", "load the module with modprobe overlay"}
 	}
 	return ok("%s with overlay and namespaces", release)
+}
+
+// overlay reports whether the daemon that runs uses overlayfs, which it has tried in the state directory.
+func overlay(ctx context.Context, dir string, daemon *client.Client) result {
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
+	defer cancel()
+	v, err := daemon.Version(ctx)
+	switch {
+	case err != nil:
+		return ok("tried when the daemon starts")
+	case v.NoOverlayReason != "":
+		return result{
+			Warn, "each container has a copy of the files of its image, which takes time and disk space: " + v.NoOverlayReason,
+			"move " + dir + " to a local file system such as ext4, xfs or btrfs, or remove all pods and images if that has changed",
+		}
+	}
+	return ok("containers share the files of images")
 }
 
 func seccomp() result {

@@ -156,7 +156,7 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	if len(n.devices) > 0 {
 		options = append(options, record.WithDevices(deviceState{Known: n.devices, Held: n.devices}))
 	}
-	if n.ids.First != 0 {
+	if n.ids.Own() {
 		options = append(options, s.config.Engine.WithUserNamespace())
 	}
 	return n.sandbox.NewContainer(ctx, n.id, options...)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/proctree"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -27,6 +28,11 @@ func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 		mounts, err := client.SnapshotService(c.Snapshotter).Mounts(ctx, c.SnapshotKey)
 		if err != nil {
 			return err
+		}
+		if n.ids.Kept != 0 {
+			if err := mount.WithTempMount(ctx, mounts, func(root string) error { return keepOwners(root, n.ids) }); err != nil {
+				return fmt.Errorf("change owners for keepID: %w", err)
+			}
 		}
 		var noUser error // returned without the path of the mount
 		// Volumes have the IDs of the image, and are mounted id-mapped.
@@ -57,6 +63,37 @@ func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 		}
 		return err
 	}
+}
+
+// keepOwners changes the owners of the files that belong to the user or the group with the ID that the pod keeps: in the pod, this is the
+// daemon's own ID. Files of root belong to the same user then, without a change.
+func keepOwners(root string, ids namespace.IDRange) error {
+	keep := func(id uint32) int {
+		if id == ids.Kept {
+			return 0
+		}
+		return -1
+	}
+	return filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		var st unix.Stat_t
+		if err == nil {
+			err = unix.Lstat(path, &st)
+		}
+		if err != nil {
+			return err
+		}
+		uid, gid := keep(st.Uid), keep(st.Gid)
+		if uid < 0 && gid < 0 {
+			return nil
+		}
+		if err := os.Lchown(path, uid, gid); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 { // the change has cleared them
+			return unix.Chmod(path, st.Mode&0o7777)
+		}
+		return nil
+	})
 }
 
 // checkRoot returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them before it checks their

@@ -138,7 +138,9 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	n.volumes.Spec = pod
 	n.request = volume.Request{
 		Container: mounting, Run: in.ID, Variables: variables.Map(), Images: images,
-		UserNamespace: in.User,
+	}
+	if in.IDs.First != 0 {
+		n.request.UserNamespace = in.User
 	}
 	in.Mounts, err = s.config.Volumes.Mounts(ctx, n.volumes, n.request)
 	if err != nil {

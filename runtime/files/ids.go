@@ -18,7 +18,7 @@ func inside(ids namespace.IDRange) func(uint32) int {
 	return func(id uint32) int {
 		switch {
 		case ids.First == 0:
-			return int(id)
+			return int(ids.Swap(id))
 		case id < ids.First || id-ids.First >= namespace.IDRangeSize:
 			return overflowID
 		}
@@ -29,13 +29,16 @@ func inside(ids namespace.IDRange) func(uint32) int {
 // outside translates an ID of the container to that of the host.
 func outside(ids namespace.IDRange, id int) (int, error) {
 	limit := int64(1<<32 - 1) // the last one stands for no change
-	if ids.First != 0 {
+	switch {
+	case ids.First != 0:
 		limit = namespace.IDRangeSize
+	case ids.Kept != 0:
+		limit = int64(ids.Last) + 1
 	}
 	if id < 0 || int64(id) >= limit {
 		return 0, fmt.Errorf("owner %d does not exist in the container, which has the IDs 0 to %d; use --no-preserve", id, limit-1)
 	}
-	return int(ids.First) + id, nil
+	return int(ids.First + ids.Swap(uint32(id))), nil
 }
 
 // attributes returns the attributes of created files. Without Preserve, files belong to the user of the container, have no setuid bit and

@@ -58,9 +58,20 @@ func (e *tcpEndpoint) retarget(to target) {
 	e.to = to
 }
 
-func (e *tcpEndpoint) close() {
+// stop closes the socket. Connections stay.
+func (e *tcpEndpoint) stop() {
 	_ = e.listener.Close()
 	close(e.closed)
+}
+
+func (e *tcpEndpoint) hasConnections() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.open > 0
+}
+
+func (e *tcpEndpoint) close() {
+	e.stop()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reset()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -21,23 +22,49 @@ const IDRangeSize = 1 << 16
 // IDsFormat is that of the file with the ranges.
 var IDsFormat = statefile.Format{Version: 1}
 
-// IDRange is the range of user and group IDs of a pod with a user namespace (hostUsers = false, KEP-127). The zero value means the IDs of
-// the host.
+// IDRange is the range of user and group IDs of a pod with a user namespace (hostUsers = false, KEP-127, or keepID). The zero value means
+// the IDs of the host.
 //
 // Each pod has [IDRangeSize] IDs from its first start until it is deleted. Volumes are mounted id-mapped, so their files are
 // owned by the IDs inside the container. A range can therefore be reused by another pod.
 type IDRange struct {
 	// First is the host's user and group ID of the pod's root.
 	First uint32
+	// Kept is the ID in the containers of the user who runs a daemon without root, and Last the last ID that this user can map (keepID).
+	// It excludes First. The pod's root has the ID that Kept has in other pods, all others are the same ones.
+	Kept, Last uint32
+}
+
+// Own reports whether there is a user namespace.
+func (r IDRange) Own() bool { return r.First != 0 || r.Kept != 0 }
+
+// Swap translates an ID in a container to that of the daemon, or back. It changes an ID of a pod with Kept only.
+func (r IDRange) Swap(id uint32) uint32 {
+	switch id {
+	case 0:
+		return r.Kept
+	case r.Kept:
+		return 0
+	}
+	return id
 }
 
 // Mappings returns the range as the OCI runtime and the snapshotter take it, both for users and groups; nil for the zero
 // value.
 func (r IDRange) Mappings() []specs.LinuxIDMapping {
-	if r.First == 0 {
+	switch {
+	case r.First != 0:
+		return []specs.LinuxIDMapping{{ContainerID: 0, HostID: r.First, Size: IDRangeSize}}
+	case r.Kept == 0:
 		return nil
 	}
-	return []specs.LinuxIDMapping{{ContainerID: 0, HostID: r.First, Size: IDRangeSize}}
+	list := []specs.LinuxIDMapping{
+		{ContainerID: 0, HostID: r.Kept, Size: 1},
+		{ContainerID: 1, HostID: 1, Size: r.Kept - 1},
+		{ContainerID: r.Kept, HostID: 0, Size: 1},
+		{ContainerID: r.Kept + 1, HostID: r.Kept + 1, Size: r.Last - r.Kept},
+	}
+	return slices.DeleteFunc(list, func(m specs.LinuxIDMapping) bool { return m.Size == 0 })
 }
 
 // IDRanges are the ranges of all pods. It is safe for concurrent use by one process. Two processes must not use the same
@@ -77,7 +104,7 @@ func (r *IDRanges) Allocate(uid string) (IDRange, error) {
 		return IDRange{}, fmt.Errorf("allocate user IDs: %w", err)
 	}
 	if first, ok := r.pods[uid]; ok {
-		return IDRange{first}, nil
+		return IDRange{First: first}, nil
 	}
 	first, err := r.free()
 	if err == nil {
@@ -89,7 +116,7 @@ func (r *IDRanges) Allocate(uid string) (IDRange, error) {
 	if err != nil {
 		return IDRange{}, fmt.Errorf("allocate user IDs: %w", err)
 	}
-	return IDRange{first}, nil
+	return IDRange{First: first}, nil
 }
 
 // Find returns the range of a pod. It is an error if the pod has none.
@@ -103,7 +130,7 @@ func (r *IDRanges) Find(uid string) (IDRange, error) {
 	if !ok {
 		return IDRange{}, fmt.Errorf("find user IDs: pod %s has none", uid)
 	}
-	return IDRange{first}, nil
+	return IDRange{First: first}, nil
 }
 
 // Release releases the range of a pod, which must have no processes left. It is no error if the pod has none, and

@@ -227,3 +227,27 @@ func TestUnknownFields(t *testing.T) {
 		t.Errorf("file %s, %v", text, err)
 	}
 }
+
+// TestKept tests that a kept ID is exchanged with root, and that the mappings agree with the translation for each ID.
+func TestKept(t *testing.T) {
+	for _, r := range []IDRange{{Kept: 1, Last: 65536}, {Kept: 1000, Last: 65536}, {Kept: 65535, Last: 65535}} {
+		next := uint32(0)
+		for _, m := range r.Mappings() {
+			if m.ContainerID != next || m.Size == 0 {
+				t.Errorf("%+v: %+v, want one from %d", r, m, next)
+			}
+			next = m.ContainerID + m.Size
+			for _, i := range []uint32{0, m.Size - 1} {
+				if got := r.Swap(m.ContainerID + i); got != m.HostID+i || r.Swap(got) != m.ContainerID+i {
+					t.Errorf("%+v: %d is %d, want %d", r, m.ContainerID+i, got, m.HostID+i)
+				}
+			}
+		}
+		if next != r.Last+1 || !r.Own() || r.Swap(0) != r.Kept {
+			t.Errorf("%+v: mapped to %d", r, next)
+		}
+	}
+	if none := (IDRange{}); none.Own() || none.Mappings() != nil || none.Swap(0) != 0 || none.Swap(7) != 7 {
+		t.Error("there is no user namespace")
+	}
+}

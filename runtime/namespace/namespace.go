@@ -63,7 +63,7 @@ var kinds = []struct {
 func (o Options) has(flag int) bool {
 	switch flag {
 	case unix.CLONE_NEWUSER:
-		return o.IDs.First != 0
+		return o.IDs.Own()
 	case unix.CLONE_NEWNET:
 		return o.Network
 	case unix.CLONE_NEWUTS:
@@ -84,7 +84,7 @@ func Paths(dir string, o Options) Pins {
 	if o.Hostname != "" {
 		p.UTS = filepath.Join(dir, "uts")
 	}
-	if o.IDs.First != 0 {
+	if o.IDs.Own() {
 		p.User = filepath.Join(dir, "user")
 	}
 	if o.PID {
@@ -121,13 +121,13 @@ func pin(dir string, o Options) error {
 			return err
 		}
 	}
-	if o.IDs.First != 0 {
+	if o.IDs.Own() {
 		return pinWithUserNamespace(dir, o)
 	}
 	return OnOwnThread(func() error { return enterAndPin(dir, o) })
 }
 
-// mountShm mounts a tmpfs owned by the pod's root.
+// mountShm mounts a tmpfs owned by the pod's root, or by the user that it keeps.
 func mountShm(shm string, o Options) error {
 	if err := os.MkdirAll(shm, 0o700); err != nil {
 		return err

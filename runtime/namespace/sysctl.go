@@ -22,12 +22,12 @@ import (
 // to write those of the IPC namespace. The latter are set last, since the thread then stays the pod's root.
 func setSysctls(o Options) error {
 	list := slices.Clone(o.Sysctls)
-	if o.IDs.First != 0 {
+	if o.IDs.Own() {
 		order.Sort(list, func(a, b spec.Sysctl) int { return cmp.Compare(ipcLast(a), ipcLast(b)) })
 	}
 	root := false
 	for _, s := range list {
-		if o.IDs.First != 0 && ipcLast(s) > 0 && !root {
+		if o.IDs.Own() && ipcLast(s) > 0 && !root {
 			if err := becomeRoot(o.IDs); err != nil {
 				return fmt.Errorf("set sysctl %s: %w", s.Name, err)
 			}

@@ -16,7 +16,10 @@ import (
 // cannot enter a user namespace, so a stopped process is started in it. Its namespaces are then set up by the host's
 // root, which has all capabilities in them.
 func pinWithUserNamespace(dir string, o Options) error {
-	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(o.IDs.First), Size: IDRangeSize}}
+	var mapping []syscall.SysProcIDMap
+	for _, m := range o.IDs.Mappings() {
+		mapping = append(mapping, syscall.SysProcIDMap{ContainerID: int(m.ContainerID), HostID: int(m.HostID), Size: int(m.Size)})
+	}
 	attr := &os.ProcAttr{Sys: &syscall.SysProcAttr{
 		Cloneflags:  uintptr(o.flags()),
 		UidMappings: mapping,
@@ -73,8 +76,9 @@ func enter(path string, flag int) error {
 // user, but not the host's root, to write sysctls of the pod's IPC namespace.
 func becomeRoot(ids IDRange) error {
 	const keep = ^uintptr(0)
-	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, keep, uintptr(ids.First), keep); errno != 0 {
-		return fmt.Errorf("set user ID %d: %w", ids.First, errno)
+	root := ids.First + ids.Kept // one of them is 0
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, keep, uintptr(root), keep); errno != 0 {
+		return fmt.Errorf("set user ID %d: %w", root, errno)
 	}
 	return nil
 }

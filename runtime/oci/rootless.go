@@ -18,10 +18,12 @@ const systemDaemon = "run the pod as root or as a member of group podstead, with
 // CheckRootless returns what a pod requests that a daemon without root cannot do. Each would otherwise be ignored, or mean the namespaces
 // of the daemon in place of the host's.
 func (h Host) CheckRootless(pod *spec.Pod) []lifecycle.Refusal {
-	if !h.Rootless {
-		return nil
-	}
 	r := &rootless{}
+	if !h.Rootless {
+		r.deny(pod.KeepID != nil, "keepID", "requires a pod without root: the users in pods of root are those of the host",
+			"run the pod as the owner of its files, with podstead --user, or set runAsUser to the ID of that user")
+		return r.refused
+	}
 	const own = "without root, the namespaces of the host cannot be joined"
 	r.deny(pod.HostNetwork, "hostNetwork", own, systemDaemon)
 	r.deny(pod.HostPID, "hostPID", own, systemDaemon)
@@ -31,6 +33,7 @@ func (h Host) CheckRootless(pod *spec.Pod) []lifecycle.Refusal {
 	for field, port := range pod.HostPortFields() {
 		r.deny(port.Protocol == spec.ProtocolSCTP, field, "without root, host ports of SCTP are not supported", systemDaemon)
 	}
+	r.mapped("keepID", pod.KeepID, h.LastID)
 	if h.NoCgroups != "" {
 		r.withoutCgroups(pod, h.NoCgroups)
 	}

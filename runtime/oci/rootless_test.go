@@ -26,6 +26,7 @@ func TestCheckRootless(t *testing.T) {
 			"CONTAINER\nresources.limits = { hugepages-2Mi = '2Mi', cpu = 1 }\n\n[volumes.huge.emptyDir]\nmedium = 'HugePages'",
 			[]string{"containers[0].resources.limits.cpu", "volumes[0].emptyDir.medium"},
 		},
+		{"keepID = 65535", nil},
 		{"securityContext = { runAsUser = 65536, runAsGroup = 1, fsGroup = 65536 }", nil},
 		{
 			"securityContext = { runAsUser = 65537, runAsGroup = 65537, fsGroup = 65537, supplementalGroups = [1, 65537] }",
@@ -61,11 +62,19 @@ func TestCheckRootless(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: rejected for %v, want %v", test.text, got, test.want)
 		}
-		if got := (Host{}).CheckRootless(pod); len(got) > 0 {
+		if got := (Host{}).CheckRootless(pod); len(got) > 0 && pod.KeepID == nil {
 			t.Errorf("%s: with root, rejected for %v", test.text, got)
 		}
 	}
-	pod := rootlessPod(t, "")
+	pod := rootlessPod(t, "keepID = 1000")
+	small := h
+	small.LastID = 999
+	for _, host := range []Host{{}, small} {
+		if got := host.CheckRootless(pod); len(got) != 1 || got[0].Field != "keepID" || got[0].Hint == "" {
+			t.Errorf("keepID with IDs to %d: %+v", host.LastID, got)
+		}
+	}
+	pod = rootlessPod(t, "")
 	pod.EphemeralContainers = []spec.Container{{Name: "debugger", TargetContainerName: "c"}}
 	if got := h.CheckRootless(pod); len(got) != 1 || got[0].Field != "ephemeralContainers[0].targetContainerName" {
 		t.Errorf("debugger with a target: %v", got)

@@ -21,19 +21,20 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Users prepares the user namespaces of pods (hostUsers = false, KEP-127): the ID range of a pod, the permissions of directories on the
-// path to its containers, and options of the container engine. It is safe for concurrent use.
+// Users prepares the user namespaces of pods (hostUsers = false, KEP-127, and keepID): the IDs of a pod, the permissions of directories on
+// the path to its containers, and options of the container engine. It is safe for concurrent use.
 type Users struct {
 	ranges *namespace.IDRanges
 	dirs   record.Dirs
 	remaps bool // the snapshotter can id-map
+	last   int64
 }
 
-// NewUsers returns the user namespaces. Remaps is the result of [CanRemap].
-func NewUsers(dirs record.Dirs, remaps bool) *Users {
+// NewUsers returns the user namespaces. Remaps is the result of [CanRemap], and last [oci.Host.LastID].
+func NewUsers(dirs record.Dirs, remaps bool, last int64) *Users {
 	return &Users{
 		ranges: namespace.NewIDRanges(dirs.Users(), "/etc/subuid", "/etc/subgid"),
-		dirs:   dirs, remaps: remaps,
+		dirs:   dirs, remaps: remaps, last: last,
 	}
 }
 
@@ -50,7 +51,7 @@ func CanRemap(ctx context.Context, c *client.Client, snapshotter string, log *sl
 	return slices.Contains(capabilities, remapCapability)
 }
 
-// hasUserNamespace reports whether a pod has a user namespace.
+// hasUserNamespace reports whether a pod has a user namespace with a range of IDs.
 func hasUserNamespace(pod *spec.Pod) bool { return pod.HostUsers != nil && !*pod.HostUsers }
 
 // Allocate allocates the ID range of a pod. It is zero for a pod without a user namespace.
@@ -64,7 +65,10 @@ func (u *Users) Find(uid string, pod *spec.Pod) (namespace.IDRange, error) {
 }
 
 func (u *Users) rangeOf(uid string, pod *spec.Pod, get func(uid string) (namespace.IDRange, error)) (namespace.IDRange, error) {
-	if !hasUserNamespace(pod) {
+	switch {
+	case pod.KeepID != nil: // the IDs are those of all pods of the user
+		return namespace.IDRange{Kept: uint32(*pod.KeepID), Last: uint32(u.last)}, nil
+	case !hasUserNamespace(pod):
 		return namespace.IDRange{}, nil
 	}
 	if err := u.openDirs(false); err != nil {

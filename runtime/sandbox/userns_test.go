@@ -76,7 +76,7 @@ func TestEngineStaysClosed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	u := NewUsers(dirs, true)
+	u := NewUsers(dirs, true, 0)
 	if err := u.openDirs(false); err != nil {
 		t.Fatal(err)
 	}

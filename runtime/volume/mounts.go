@@ -118,7 +118,7 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 		}
 		source = target
 	}
-	if r.UserNamespace != "" {
+	if r.UserNamespace != "" || p.Spec.KeepID != nil {
 		if options, err = keepFlags(source, options); err != nil {
 			return specs.Mount{}, err
 		}

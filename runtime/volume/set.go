@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/guard"
+	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -110,7 +111,12 @@ func (p Pod) fsGroup() *int64 {
 	if p.Spec.SecurityContext == nil {
 		return nil
 	}
-	return p.Spec.SecurityContext.FSGroup
+	group := p.Spec.SecurityContext.FSGroup
+	if group != nil && p.Spec.KeepID != nil {
+		ids := namespace.IDRange{Kept: uint32(*p.Spec.KeepID)}
+		return new(int64(ids.Swap(uint32(*group)))) // the pod file was checked
+	}
+	return group
 }
 
 // onRootMismatch reports whether files of a volume are skipped if its root directory has the right group and mode.

@@ -93,6 +93,7 @@ var rows = []Row{
 	{Field: "hostIPC", Effect: RestartPod, Why: atSandbox},
 	{Field: "shareProcessNamespace", Effect: RestartPod, Why: atSandbox},
 	{Field: "hostUsers", Effect: RestartPod, Why: atSandbox},
+	{Field: "keepID", Effect: RestartPod, Why: atSandbox},
 	{Field: "hostname", Effect: RestartPod, Why: atSandbox},
 	{Field: "subdomain", Effect: RestartPod, Why: atSandbox},
 	{Field: "hostnameOverride", Effect: RestartPod, Why: atSandbox},

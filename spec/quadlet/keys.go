@@ -45,7 +45,7 @@ const (
 	buildHint   = "build the image with another tool, write its name as Image=NAME, and add it with podstead image import FILE"
 	loginHint   = "run podstead login REGISTRY"
 	hostHint    = "write an entry of initContainers, or a unit of systemd that starts before podstead.service"
-	userNSHint  = "for a user namespace, run the pod without root, or as root with hostUsers = false in the pod file"
+	userNSHint  = "write UserNS=keep-id:uid=NUMBER, or run the pod as root with hostUsers = false in the pod file"
 	networkHint = "limit access with the IP address of PublishPort=, or with the firewall of the host"
 )
 
@@ -179,7 +179,7 @@ func shared(section string) []row {
 		{key: "PublishPort", verdict: taken, text: "ports", take: takePublish},
 		{key: "ShmSize", verdict: taken, text: "shmSize, volumes", take: takeShmSize},
 		{key: "StopTimeout", verdict: taken, text: "terminationGracePeriodSeconds", take: takeStopTimeout},
-		{key: "UserNS", verdict: taken, text: "hostUsers", take: takeUserNS},
+		{key: "UserNS", verdict: taken, text: "keepID, hostUsers", take: takeUserNS},
 		{key: "Volume", verdict: taken, text: "volumeMounts, volumes", take: takeVolume},
 		{key: "Label", verdict: taken, text: "labels, annotations", take: takeLabels},
 		{key: "IP", verdict: lost, text: noLinks},

@@ -167,6 +167,12 @@ func takeUserNS(c *converter, x *scope, list []entry) {
 	case mode == "auto" && options == "":
 		x.HostUsers = new(false)
 	default:
-		c.lose(e, noUserNS, userNSHint)
+		id, ok := spec.ParseKeepID(text)
+		if !ok {
+			c.lose(e, noUserNS, userNSHint)
+			return
+		}
+		x.KeepID = &id
+		x.podSecurity().RunAsUser, x.podSecurity().RunAsGroup = &id, &id // unless a container has User=, as in Podman
 	}
 }

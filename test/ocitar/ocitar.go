@@ -41,12 +41,14 @@ type Image struct {
 // Layer is a list of files in the order in which they are unpacked: a directory comes before its content.
 type Layer []File
 
-// File is one entry of a layer, owned by root. With Link it is a symbolic link, with fs.ModeDir a directory, otherwise a regular file.
+// File is one entry of a layer. With Link it is a symbolic link, with fs.ModeDir a directory, otherwise a regular file.
 type File struct {
 	Path string
 	Mode fs.FileMode
 	Data []byte
 	Link string
+	// Owner is the ID of the user and of the group. 0: root.
+	Owner int
 }
 
 // blob is content with its descriptor.
@@ -169,9 +171,14 @@ func (l Layer) tar() ([]byte, error) {
 	var buf bytes.Buffer
 	out := newArchive(&buf)
 	for _, f := range l {
-		h := &tar.Header{Name: f.Path, Mode: int64(f.Mode.Perm()), Size: int64(len(f.Data)), Typeflag: tar.TypeReg}
+		h := &tar.Header{
+			Name: f.Path, Mode: int64(f.Mode.Perm()), Size: int64(len(f.Data)), Typeflag: tar.TypeReg, Uid: f.Owner, Gid: f.Owner,
+		}
 		if f.Mode&fs.ModeSticky != 0 {
 			h.Mode |= 0o1000
+		}
+		if f.Mode&fs.ModeSetuid != 0 {
+			h.Mode |= 0o4000
 		}
 		switch {
 		case f.Link != "":

@@ -412,19 +412,41 @@ func TestOtherUser(t *testing.T) {
 
 // TestPage runs the commands of the page for users without root, and compares their output with the page.
 func TestPage(t *testing.T) {
-	newNetwork(t)
-	hideSystem(t)
-	p := newPerson(t)
-	text, err := os.ReadFile("../../docs/howto/run-pods-without-root.md")
+	p := testPage(t, readPage(t, "docs/howto/run-pods-without-root.md"), 5)
+	await(t, func() bool { return len(p.processes("")) == 0 })
+}
+
+// TestReadme does the same with the first commands of the README.
+func TestReadme(t *testing.T) {
+	_, after, _ := strings.Cut(readPage(t, "README.md"), "\n## A first pod\n")
+	block, _, _ := strings.Cut(after, "\n`hello.toml`:\n")
+	p := testPage(t, block, 2)
+	p.run(t, "podstead", "daemon", "stop", "--pods")
+	await(t, func() bool { return len(p.processes("")) == 0 })
+}
+
+func readPage(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := transcript.Parse(string(text), "podstead")
-	if err != nil || len(steps) < 5 {
+	return string(text)
+}
+
+// testPage runs the commands of a page, which has a number of them at least, as a user in a directory with examples and programs.
+func testPage(t *testing.T, page string, least int) *person {
+	t.Helper()
+	newNetwork(t)
+	hideSystem(t)
+	p := newPerson(t)
+	steps, err := transcript.Parse(page, "podstead")
+	if err != nil || len(steps) < least {
 		t.Fatalf("%d steps, %v", len(steps), err)
 	}
 	work := filepath.Join(p.dir, "work")
-	if err := errors.Join(os.Mkdir(work, 0o755),
+	if err := errors.Join(os.Mkdir(work, 0o755), os.Chown(work, p.uid, p.gid),
+		os.Symlink(filepath.Join(p.dir, "bin"), filepath.Join(work, "bin")),
 		os.Symlink(filepath.Join(p.dir, "examples"), filepath.Join(work, "examples"))); err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +460,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("line %d: %s: %v", steps[i].Line, steps[i].Command, err)
 		}
 	}
-	await(t, func() bool { return len(p.processes("")) == 0 })
+	return p
 }
 
 // hideSystem hides the runtime directory of the system's daemon, which root may have run on this host: commands would print a note about

@@ -298,9 +298,8 @@ var Keys = []Key{
 	{Path: "services.use_api_socket", Verdict: Refused, Note: "there is no API of Docker"},
 	{Path: "services.user", Verdict: Taken, Note: "`securityContext.runAsUser` and `runAsGroup`; other names than `root` are lost"},
 	{
-		Path: "services.userns_mode", Verdict: Lost, Note: "user namespaces of other kinds are not supported",
-		Hint:    "set hostUsers = false in the pod file; without root, pods are in the user namespace of their user",
-		Default: []string{"host"},
+		Path: "services.userns_mode", Verdict: Taken,
+		Note: "`keep-id:uid=NUMBER`, as in Podman: `keepID`, and `securityContext.runAsUser` without `user`; other modes are lost",
 	},
 	{Path: "services.uts", Verdict: Lost, Note: "a pod has a host name of its own", Hint: "set network_mode: host"},
 	{Path: "services.volume_driver", Verdict: Lost, Note: "volumes are directories of this host", Default: []string{"local"}},

@@ -220,6 +220,21 @@ func (c *converter) container(w *pod, path []string, name string, s *types.Conta
 // ofPod reports whether a path is that of the only service of a pod, so that its limits are those of the pod.
 func (w *pod) ofPod(path []string) bool { return len(path) == 2 && len(w.services) == 1 }
 
+// userNamespace sets the user of the host that a pod with one service keeps.
+func (c *converter) userNamespace(w *pod, path []string, s *types.ServiceConfig) {
+	at := append(slices.Clone(path), "userns_mode")
+	switch id, keeps := spec.ParseKeepID(s.UserNSMode); {
+	case s.UserNSMode == "" || s.UserNSMode == "host":
+	case !keeps:
+		c.lose(at, "the mapping of IDs cannot be chosen", "write keep-id:uid=NUMBER, or set hostUsers = false in the pod file")
+	case !w.ofPod(path):
+		c.lose(at, "the services of a pod have one user namespace", "set keepID in the pod file")
+	default:
+		w.KeepID = &id
+		w.security().RunAsUser, w.security().RunAsGroup = &id, &id // unless the service has a user, as in Podman
+	}
+}
+
 // processLimits sets the limits of the processes and of the shared memory of a pod with one service.
 func (c *converter) processLimits(w *pod, path []string, s *types.ServiceConfig) {
 	if s.ShmSize > 0 && w.ofPod(path) && !w.HostIPC {
@@ -310,6 +325,7 @@ func (c *converter) podFields(w *pod, path []string, s *types.ServiceConfig) {
 	}
 	w.HostPID = w.HostPID || s.Pid == "host"
 	w.HostIPC = w.HostIPC || s.Ipc == "host"
+	c.userNamespace(w, path, s)
 	c.processLimits(w, path, s)
 	c.shared(w, at("pid"), s.Pid, &w.ShareProcessNamespace)
 	if ipc := s.Ipc; ipc != "private" && ipc != "shareable" {

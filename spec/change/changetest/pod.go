@@ -73,6 +73,7 @@ func podTemplates() []template {
 		{field: "hostIPC", pod: "hostIPC = %s", before: "false", after: "true", effect: again},
 		{field: "shareProcessNamespace", pod: "shareProcessNamespace = %s", before: "false", after: "true", effect: again},
 		{field: "hostUsers", pod: "hostUsers = %s", before: "true", after: "false", effect: again, fails: true},
+		{field: "keepID", pod: "keepID = %s", before: "1000", after: "1001", effect: again, fails: true},
 		{field: "hostname", pod: "hostname = %s", before: `"a"`, after: `"b"`, effect: again},
 		{field: "subdomain", pod: "subdomain = %s", before: `"a"`, after: `"b"`, effect: again},
 		{field: "hostnameOverride", pod: "hostnameOverride = %s", before: `"a.example"`, after: `"b.example"`, effect: again},

@@ -1,0 +1,88 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/containerd/containerd/v2/core/mount"
+	"github.com/containerd/containerd/v2/plugins/snapshots/overlay/overlayutils"
+)
+
+// The snapshotters.
+const (
+	overlay = "overlayfs"
+	native  = "native" // copies all files of an image for each container
+)
+
+// selectSnapshotter returns the snapshotter of an engine, and why it is not that of overlayfs. The engine keeps the one that it has layers
+// of: its containers are in them. Layers returns their directory.
+func selectSnapshotter(dir string, layers func(snapshotter string) string) (name, reason string, err error) {
+	has := map[string]bool{}
+	for _, s := range []string{overlay, native} {
+		entries, err := os.ReadDir(layers(s))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", "", err
+		}
+		has[s] = len(entries) > 0
+	}
+	if has[overlay] {
+		return overlay, "", nil
+	}
+	switch err := tryOverlay(dir); {
+	case err != nil:
+		return native, err.Error(), nil
+	case has[native]:
+		return native, "the images were unpacked while overlayfs did not work", nil
+	}
+	return overlay, "", nil
+}
+
+// tryOverlay returns why overlayfs does not work in a directory: as the kernel mounts it, or since directories that a container replaces
+// show their old files, for want of extended attributes.
+func tryOverlay(dir string) (err error) {
+	userXAttr, err := overlayutils.NeedsUserXAttr(dir)
+	if err != nil {
+		return err
+	}
+	const lower, upper, work, merged = "lower", "upper", "work", "merged"
+	tmp := filepath.Join(dir, "overlay")
+	target := filepath.Join(tmp, merged)
+	clear := func() error { // also what a daemon that was killed has left
+		if err := mount.UnmountAll(target, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return os.RemoveAll(tmp)
+	}
+	if err := clear(); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, clear()) }()
+	for _, name := range []string{filepath.Join(lower, "dir"), upper, work, merged} {
+		if err := os.MkdirAll(filepath.Join(tmp, name), 0o700); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(tmp, lower, "dir/old"), nil, 0o600); err != nil {
+		return err
+	}
+	options := []string{
+		"lowerdir=" + filepath.Join(tmp, lower), "upperdir=" + filepath.Join(tmp, upper), "workdir=" + filepath.Join(tmp, work),
+	}
+	if userXAttr {
+		options = append(options, "userxattr")
+	}
+	if err := (&mount.Mount{Type: "overlay", Source: "overlay", Options: options}).Mount(target); err != nil {
+		return fmt.Errorf("overlayfs cannot be mounted: %w", err)
+	}
+	replaced := filepath.Join(target, "dir")
+	if err := errors.Join(os.RemoveAll(replaced), os.Mkdir(replaced, 0o700)); err != nil {
+		return fmt.Errorf("overlayfs cannot replace a directory: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(replaced, "old")); !errors.Is(err, fs.ErrNotExist) {
+		return errors.New("overlayfs cannot replace a directory: the file system has no extended attributes")
+	}
+	return nil
+}
