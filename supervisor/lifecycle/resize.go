@@ -12,7 +12,7 @@ import (
 // carried out when no container of an earlier definition runs any more, and then for the whole pod at once.
 type Resize struct {
 	N         int     `json:"n,omitempty"`        // number of the request, from 1
-	Sandbox   int     `json:"sandbox,omitempty"`  // that was resized: a later one has the cgroups of its definition
+	Sandbox   int     `json:"sandbox,omitempty"`  // that was resized: a later one has the cgroups of its definition; 0: the present one
 	Requested Instant `json:"requested,omitzero"` // zero: the pod has the cgroups of its definition
 	Issued    int     `json:"issued,omitempty"`   // number of the request that is being carried out; 0: none
 	Failed    Instant `json:"failed,omitzero"`    // the newest failure since the request
@@ -21,10 +21,11 @@ type Resize struct {
 	Done      Instant `json:"done,omitzero"`      // when the newest request succeeded
 }
 
-// resizing reports whether a request has not succeeded yet. One for an earlier sandbox does not count: an earlier version of the daemon,
-// which keeps these facts as they are, may have replaced the sandbox.
+// resizing reports whether a request has not succeeded yet. One for an earlier sandbox does not count: a version of the daemon from before
+// resizes, which keeps these facts as they are, may have replaced the sandbox. The first version with resizes has written no sandbox, and
+// has dropped the request with it.
 func (f *Facts) resizing() bool {
-	return !f.Resize.Requested.IsZero() && f.Resize.Sandbox == f.Sandbox.N
+	return !f.Resize.Requested.IsZero() && (f.Resize.Sandbox == 0 || f.Resize.Sandbox == f.Sandbox.N)
 }
 
 // drop forgets the request: the pod gets its cgroups from its definition.
