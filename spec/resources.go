@@ -4,18 +4,16 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"slices"
 )
 
-// The supported resources, by their names in Kubernetes. Pod-level resources are cpu and memory only (KEP-2837). Those of huge pages begin
-// with [HugePagesPrefix].
+// The supported resources, by their names in Kubernetes. Pod-level resources are cpu and memory only (KEP-2837).
 const (
 	ResourceCPU              = "cpu"
 	ResourceMemory           = "memory"
 	ResourceEphemeralStorage = "ephemeral-storage"
 )
 
-// resourceNames are the resources of a container, without huge pages, and podResourceNames those of a pod.
+// resourceNames are the resources of a container, podResourceNames those of a pod.
 var (
 	resourceNames    = []string{ResourceCPU, ResourceMemory, ResourceEphemeralStorage}
 	podResourceNames = []string{ResourceCPU, ResourceMemory}
@@ -85,7 +83,7 @@ func (p *Pod) Request(name string) Quantity {
 // EffectiveRequests returns the requests of the pod that are not zero, see [Pod.Request].
 func (p *Pod) EffectiveRequests() ResourceList {
 	var list ResourceList
-	for _, name := range slices.Concat(resourceNames, p.HugePages()) {
+	for _, name := range resourceNames {
 		if q := p.Request(name); q.Sign() > 0 {
 			if list == nil {
 				list = ResourceList{}

@@ -444,7 +444,7 @@ type DNSOption struct {
 	Value *string `json:"value,omitempty"`
 }
 
-// Resources are requests and limits of `cpu`, `memory`, `ephemeral-storage` and, for containers, huge pages such as `hugepages-2Mi`.
+// Resources are requests and limits. The keys are `cpu`, `memory` and `ephemeral-storage`.
 type Resources struct {
 	// Requested amounts, such as `cpu = "250m"`. Default: the limits.
 	Requests ResourceList `json:"requests,omitempty"`

@@ -56,7 +56,6 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.words(&c.Command)
 	v.ports(c, hostPorts)
 	v.resources(&c.Resources, resourceNames)
-	v.hugePages(&c.Resources)
 	v.resizePolicy(c)
 	v.ulimits(c)
 	v.init(c)

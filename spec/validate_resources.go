@@ -12,9 +12,8 @@ func (v *validator) resources(r *Resources, allowed []string) {
 		for name := range *list {
 			at := entry{list, name}
 			switch {
-			case IsHugePages(name) && slices.Contains(allowed, ResourceEphemeralStorage): // see hugePages
-			case IsHugePages(name):
-				v.badHint(at, "set requests and limits of containers", "huge pages are not supported here")
+			case strings.HasPrefix(name, "hugepages-"):
+				v.bad(at, "huge pages are not supported")
 			case !slices.Contains(allowed, name):
 				v.unsupportedValue(at, name, allowed)
 			}
@@ -26,7 +25,7 @@ func (v *validator) resources(r *Resources, allowed []string) {
 		}
 	}
 	for name, limit := range r.Limits {
-		if request, ok := r.Requests[name]; ok && request.Cmp(limit) > 0 && !IsHugePages(name) {
+		if request, ok := r.Requests[name]; ok && request.Cmp(limit) > 0 {
 			v.invalid(entry{&r.Requests, name}, request.String(),
 				fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
 		}

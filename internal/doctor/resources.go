@@ -3,8 +3,6 @@ package doctor
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/podstead/podstead/api"
@@ -36,13 +34,7 @@ func resources(ctx context.Context, c *config.Config, daemon *client.Client) res
 // requestsResult compares the requests of pods, if they are known, with what is allocatable.
 func requestsResult(allocatable spec.ResourceList, pods []api.Pod, known bool) result {
 	var details, exceeded []string
-	names := []string{spec.ResourceCPU, spec.ResourceMemory, spec.ResourceEphemeralStorage}
-	for _, name := range slices.Sorted(maps.Keys(allocatable)) {
-		if pages := allocatable[name]; spec.IsHugePages(name) && !pages.IsZero() {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
+	for _, name := range []string{spec.ResourceCPU, spec.ResourceMemory, spec.ResourceEphemeralStorage} {
 		capacity, is := allocatable[name]
 		if !is {
 			continue

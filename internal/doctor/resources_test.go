@@ -14,10 +14,6 @@ import (
 
 func TestRequestsResult(t *testing.T) {
 	allocatable := spec.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8142548Ki")}
-	pages := spec.ResourceList{"hugepages-2Mi": resource.MustParse("16Mi"), "hugepages-1Gi": resource.MustParse("0")}
-	if r := requestsResult(pages, nil, true); r.detail != "hugepages-2Mi 16Mi allocatable, 0 requested" || r.grade != OK {
-		t.Errorf("huge pages: %+v", r)
-	}
 	pod := func(phase api.Phase, cpu string) api.Pod {
 		p := api.Pod{}
 		p.Status.Phase = phase

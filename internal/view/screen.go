@@ -132,8 +132,5 @@ var problems = map[string]bool{
 // isProblem reports whether a cell reports a problem.
 func isProblem(cell string) bool {
 	word, _, _ := strings.Cut(strings.TrimPrefix(cell, "Init:"), " ")
-	if strings.HasPrefix(word, "OutOfhugepages-") {
-		return true
-	}
 	return problems[word] || strings.HasPrefix(word, "ExitCode:") || strings.HasPrefix(word, "Signal:")
 }

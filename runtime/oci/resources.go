@@ -115,8 +115,7 @@ func limit(r *specs.LinuxResources, in *Input) {
 	}
 	if has(cgroup.HugeTLB) {
 		for _, size := range in.Host.HugePages {
-			most := in.Container.Resources.Limits[spec.HugePagesPrefix+strings.TrimSuffix(size, "B")+"i"]
-			r.HugepageLimits = append(r.HugepageLimits, specs.LinuxHugepageLimit{Pagesize: size, Limit: uint64(max(most.Value(), 0))})
+			r.HugepageLimits = append(r.HugepageLimits, specs.LinuxHugepageLimit{Pagesize: size})
 		}
 	}
 }

@@ -69,7 +69,6 @@ func TestLimit(t *testing.T) {
 		HugePages: []string{"2MB", "1GB"},
 	}
 	without := Host{UnifiedCgroups: true, Controllers: cgroup.Controllers{Unified: true, Names: []string{"io"}}, HugePages: []string{"2MB"}}
-	hugeV1 := Host{Controllers: cgroup.Controllers{Names: []string{"cpu", "hugetlb"}}, HugePages: []string{"2MB", "1GB"}}
 	huge := []specs.LinuxHugepageLimit{{Pagesize: "2MB"}, {Pagesize: "1GB"}}
 	for _, test := range []struct {
 		name     string
@@ -109,27 +108,6 @@ func TestLimit(t *testing.T) {
 			with("cpu=1", "cpu=2 memory=64Mi"),
 			PodCgroup{},
 			specs.LinuxResources{CPU: cpu(1024, 200_000), Memory: memory(64*mib, 0), HugepageLimits: huge, Unified: map[string]string{}},
-		},
-		{
-			"huge pages", v2,
-			spec.Resources{},
-			with("", "cpu=1 hugepages-2Mi=6Mi"),
-			PodCgroup{},
-			specs.LinuxResources{
-				CPU:            cpu(1024, 100_000),
-				HugepageLimits: []specs.LinuxHugepageLimit{{Pagesize: "2MB", Limit: uint64(6 * mib)}, {Pagesize: "1GB"}},
-				Unified:        map[string]string{},
-			},
-		},
-		{
-			"huge pages, v1", hugeV1,
-			spec.Resources{},
-			with("", "cpu=1 hugepages-1Gi=2Gi"),
-			PodCgroup{},
-			specs.LinuxResources{
-				CPU:            cpu(1024, 100_000),
-				HugepageLimits: []specs.LinuxHugepageLimit{{Pagesize: "2MB"}, {Pagesize: "1GB", Limit: uint64(2048 * mib)}},
-			},
 		},
 		{"shares of a limit", v1, spec.Resources{}, with("", "cpu=1"), PodCgroup{}, specs.LinuxResources{CPU: cpu(1024, 100_000)}},
 		{"a request of nothing", v1, spec.Resources{}, with("cpu=0", "cpu=1"), PodCgroup{}, specs.LinuxResources{CPU: cpu(2, 100_000)}},

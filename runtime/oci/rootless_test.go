@@ -22,10 +22,6 @@ func TestCheckRootless(t *testing.T) {
 		{"shareProcessNamespace = true", []string{"shareProcessNamespace"}},
 		{"hostUsers = false", []string{"hostUsers"}},
 		{"hostUsers = true", nil},
-		{
-			"CONTAINER\nresources.limits = { hugepages-2Mi = '2Mi', cpu = 1 }\n\n[volumes.huge.emptyDir]\nmedium = 'HugePages'",
-			[]string{"containers[0].resources.limits.cpu", "volumes[0].emptyDir.medium"},
-		},
 		{"keepID = 65535", nil},
 		{"securityContext = { runAsUser = 65536, runAsGroup = 1, fsGroup = 65536 }", nil},
 		{

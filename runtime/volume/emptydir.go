@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -37,12 +36,6 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 		}
 		return follow(ctx, dir, p, v)
 	}
-	if v.EmptyDir.InHugePages() {
-		if err := ensureHugePages(dir, p, v.EmptyDir); err != nil {
-			return err
-		}
-		return follow(ctx, dir, p, v)
-	}
 	size := s.memorySize(p.Spec, v.EmptyDir)
 	files := max(size/fileBytes, minInodes)
 	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, files)
@@ -58,37 +51,6 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 		return err
 	}
 	return follow(ctx, dir, p, v)
-}
-
-// ensureHugePages mounts huge pages at dir unless they are mounted. As in the kubelet, the limits of the containers bound their number.
-func ensureHugePages(dir string, p Pod, v *spec.EmptyDirVolume) error {
-	size, err := p.Spec.PageSizeOf(v)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	mounted, err := mountinfo.Mounted(dir)
-	if err != nil {
-		return err
-	}
-	data, gid := "mode=0777,pagesize="+strings.TrimSuffix(size, "i"), p.fsGroup()
-	if gid != nil {
-		data += fmt.Sprintf(",gid=%d", *gid)
-	}
-	if !mounted {
-		if err := unix.Mount("hugetlbfs", dir, "hugetlbfs", 0, data); err != nil {
-			return fmt.Errorf("mount hugetlbfs with pages of %s on %s: %w", size, dir, err)
-		}
-	}
-	if gid == nil {
-		return nil
-	}
-	if _, err := os.Lstat(groupNote(dir)); !errors.Is(err, fs.ErrNotExist) {
-		return err // it has been prepared
-	}
-	return os.Chmod(dir, openMode|fs.ModeSetgid) // the file system ignores the bit in its option
 }
 
 // follow changes the group and the mode of an emptyDir to those of the definition.

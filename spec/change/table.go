@@ -133,8 +133,8 @@ var rows = []Row{
 		Why: "The cgroups of the running container and of the pod follow. A `resizePolicy` of `RestartContainer` restarts the " +
 			"container.",
 		Larger: RestartPod,
-		If: "The QoS class of the pod changes, a request or limit is removed, or the resource is `ephemeral-storage` or huge pages. " +
-			"Kubernetes does not allow these for a resize.",
+		If: "The QoS class of the pod changes, a request or limit is removed, or the resource is `ephemeral-storage`. Kubernetes " +
+			"does not allow these for a resize.",
 	},
 	{Field: "containers[].resizePolicy", Effect: InPlace, Why: "Used when `resources` change."},
 	{Field: "containers[].ulimits", Effect: RestartContainer, Why: atContainer},

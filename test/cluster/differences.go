@@ -70,7 +70,7 @@ func unsupported() []Difference {
 			Podstead, "spec.schedulingGates spec.schedulingGroup", "",
 			"controllers of a cluster open the gates; here the pod would never start",
 		},
-		{Podstead, "spec.resources.*", "huge pages are not supported", "containers have the huge pages"},
+		{Podstead, "spec.containers.resources.* spec.resources.*", "huge pages are not supported", "huge pages are not supported"},
 		{Podstead, `spec.containers.env.valueFrom.resourceFieldRef.resource spec.volumes.downwardAPI.items.resourceFieldRef.resource
 			spec.volumes.projected.sources.downwardAPI.items.resourceFieldRef.resource`, "hugepages", "huge pages are not supported"},
 		{Podstead, "spec.containers.resources.*", `Unsupported value: "example.com/x"`, "device plugins of a node have these resources"},
@@ -111,10 +111,6 @@ func stricter() []Difference {
 			"disabled by default in Kubernetes, which drops it without a look at its value",
 		},
 		{Podstead, "spec.volumes.emptyDir.medium", "Unsupported value", "the kubelet fails: unknown storage medium"},
-		{
-			Podstead, "spec.volumes.emptyDir.medium", "no resource request for huge pages|multiple huge page sizes",
-			"the kubelet fails with the same message",
-		},
 		{
 			Podstead, "spec.volumes.configMap.items.path spec.volumes.secret.items.path spec.volumes.downwardAPI.items.path",
 			"Duplicate value",

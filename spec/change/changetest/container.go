@@ -67,10 +67,6 @@ func containerTemplates() []template {
 			effect: again,
 		},
 		{
-			field: c + "resources.limits", app: "resources.limits = { cpu = 1, hugepages-2Mi = %s }", before: `"2Mi"`, after: `"4Mi"`,
-			effect: again,
-		},
-		{
 			field: c + "resources.limits", app: "resources.limits.memory = %s\n" + resizePolicy("memory"), before: `"64Mi"`,
 			after: `"65Mi"`, effect: restart,
 		},
