@@ -43,20 +43,17 @@ func (p process) namespace(kind string) string {
 }
 
 // kill sends SIGKILL. It is no error if the process does not exist.
-func (p process) kill() error { return p.signal(unix.SIGKILL) }
-
-// signal sends a signal. It is no error if the process does not exist.
-func (p process) signal(s unix.Signal) error {
+func (p process) kill() error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err == nil {
 		defer unix.Close(fd)
 		if !p.runs() {
 			return nil
 		}
-		err = unix.PidfdSendSignal(fd, s, nil, 0)
+		err = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
 	}
 	if err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("send %s to process %d: %w", unix.SignalName(s), p.PID, err)
+		return fmt.Errorf("kill process %d: %w", p.PID, err)
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package rootless
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -247,62 +246,7 @@ func (n *Namespaces) anchor(ctx context.Context) (process, error) {
 			return process{}, errors.Join(err, a.kill())
 		}
 	}
-	if err := n.replaceForwarder(ctx, r); err != nil { // it is used
-		n.warn("host ports are forwarded by an earlier program: " + err.Error())
-	}
 	return a, n.connect(ctx, r, a)
-}
-
-// replaceForwarder ends a forwarder of another build of the program, such as of an earlier version of the package. Its TCP connections stay
-// until they end. It does nothing if the build is not known. The caller holds the lock.
-func (n *Namespaces) replaceForwarder(ctx context.Context, r names) error {
-	p := n.forwarder(r)
-	if p == (process{}) || !isOtherProgram(p.path("exe"), n.Holder) {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, exitTimeout)
-	defer cancel()
-	socket := forwarder.Socket(n.RunDir)
-	for _, p := range n.serving() {
-		signal := unix.SIGTERM // a worker of an earlier version exits at once
-		if forwarder.First(socket, p.PID) {
-			signal = unix.SIGKILL
-		}
-		if err := p.signal(signal); err != nil {
-			return err
-		}
-	}
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	for len(n.serving()) > 0 {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return n.endForwarder(context.WithoutCancel(ctx))
-		}
-	}
-	return nil
-}
-
-// isOtherProgram reports whether two files are other programs. Files that were copied, such as by a new installation, are the same one.
-func isOtherProgram(one, other string) bool {
-	first, err := os.Stat(one)
-	if err != nil {
-		return false
-	}
-	second, err := os.Stat(other)
-	if err != nil || os.SameFile(first, second) {
-		return false
-	}
-	if first.Size() != second.Size() {
-		return true
-	}
-	a, err := os.ReadFile(one)
-	if err != nil {
-		return false
-	}
-	b, err := os.ReadFile(other)
-	return err == nil && !bytes.Equal(a, b)
 }
 
 // connect starts pasta and the forwarder for a process in the namespaces, if they do not run. The caller holds the lock.
@@ -327,10 +271,7 @@ func (n *Namespaces) connectForwarder(ctx context.Context, r *names, anchor proc
 	}
 	before := r.ForwarderError
 	r.ForwarderError, r.ForwarderTried = "", time.Time{}
-	var err error
-	if len(n.serving()) > 0 {
-		err = n.endForwarder(ctx)
-	}
+	err := n.endForwarder(ctx)
 	if err == nil {
 		r.Forwarder, err = n.startForwarder(ctx, anchor)
 	}
@@ -409,7 +350,7 @@ func (n *Namespaces) forwarder(r names) process {
 	if r.Forwarder.runs() {
 		return r.Forwarder
 	}
-	if all := n.serving(); len(all) > 0 {
+	if all := n.forwarders(); len(all) > 0 {
 		return all[0]
 	}
 	return process{}
@@ -586,12 +527,6 @@ func (n *Namespaces) forwarders() (found []process) {
 		}
 	}
 	return found
-}
-
-// serving returns the processes of the forwarder without workers that were replaced.
-func (n *Namespaces) serving() []process {
-	leaving := forwarder.Leaving(forwarder.Socket(n.RunDir))
-	return slices.DeleteFunc(n.forwarders(), func(p process) bool { return slices.Contains(leaving, p.PID) })
 }
 
 // endForwarder kills the processes of the forwarder.

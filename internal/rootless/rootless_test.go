@@ -574,27 +574,3 @@ func TestRunReportsOutput(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestOtherProgram tests when a forwarder that runs is that of another build. One that is not known is not replaced.
-func TestOtherProgram(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	runs := write("runs", "program 1")
-	for path, want := range map[string]bool{
-		runs: false, write("copy", "program 1"): false, write("other", "program 2"): true, write("longer", "program 10"): true,
-		filepath.Join(dir, "missing"): false,
-	} {
-		if got := isOtherProgram(runs, path); got != want {
-			t.Errorf("%s: %v", path, got)
-		}
-		if path != runs && isOtherProgram(filepath.Join(dir, "gone"), path) {
-			t.Errorf("%s and one that is not known", path)
-		}
-	}
-}

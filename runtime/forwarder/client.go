@@ -149,7 +149,7 @@ func (c *Client) Replace(ctx context.Context, n Network, all map[string][]Forwar
 		return err
 	}
 	defer c.release()
-	_, workers, _ := processes(c.socket)
+	_, workers := processes(c.socket)
 	idle := len(all) == 0 && c.conn == nil && !c.unsure && len(workers) == 0
 	c.network = n
 	c.mu.Lock()
@@ -241,7 +241,7 @@ func (c *Client) hasNoWorker(err error) bool {
 	if !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.ENOENT) {
 		return false
 	}
-	_, workers, _ := processes(c.socket)
+	_, workers := processes(c.socket)
 	return len(workers) == 0
 }
 

@@ -1,9 +1,6 @@
 // Package forwarder forwards host ports to pods of a daemon without root. It is a role of the program podstead-monitor, in two processes
 // that are in the network namespace of the host.
 //
-// A daemon of another build replaces both, see package rootless: a worker that gets SIGTERM closes its ports, and exits when its TCP
-// connections have ended.
-//
 // The first one waits on a socket, starts the worker with the first connection to it, and starts another one if the worker was killed. It
 // is in the user namespace of the host, where it may find out which process of the user has a port.
 //
@@ -23,7 +20,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -67,26 +63,14 @@ func Invoked(args []string) bool {
 	return (len(args) == 3 || len(args) == 4 && args[3] == workerRole) && filepath.Base(args[0]) == program && args[1] == role
 }
 
-// Processes returns the processes that serve a socket, and workers that only end their connections. Their arguments show what they are, so
-// they may be other processes that a container has started.
+// Processes returns the processes that serve a socket. Their arguments show what they are, so they may be other processes that a container
+// has started.
 func Processes(socket string) []int {
-	first, workers, leaving := processes(socket)
-	return slices.Concat(first, workers, leaving)
+	first, workers := processes(socket)
+	return append(first, workers...)
 }
 
-// First returns whether a process that serves a socket is the first one. It is not, if the process has exited.
-func First(socket string, pid int) bool {
-	first, _, _ := processes(socket)
-	return slices.Contains(first, pid)
-}
-
-// Leaving returns the workers that have closed their ports after SIGTERM, and exit when their connections have ended.
-func Leaving(socket string) []int {
-	_, _, leaving := processes(socket)
-	return leaving
-}
-
-func processes(socket string) (first, workers, leaving []int) {
+func processes(socket string) (first, workers []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
@@ -97,23 +81,13 @@ func processes(socket string) (first, workers, leaving []int) {
 		args := strings.Split(strings.TrimSuffix(string(line), "\x00"), "\x00")
 		switch {
 		case !Invoked(args) || args[2] != socket:
-		case len(args) == 4 && isLeaving(e.Name()):
-			leaving = append(leaving, pid)
 		case len(args) == 4:
 			workers = append(workers, pid)
 		default:
 			first = append(first, pid)
 		}
 	}
-	return first, workers, leaving
-}
-
-// leavingName is the name of a worker (proc_pid_comm(5)) that has closed its ports.
-const leavingName = "podstead-leaves"
-
-func isLeaving(pid string) bool {
-	name, _ := os.ReadFile(filepath.Join("/proc", pid, "comm")) // it may have exited
-	return strings.TrimSpace(string(name)) == leavingName
+	return first, workers
 }
 
 // Main is the main function. It returns the exit code, and otherwise runs until it is killed.
@@ -270,17 +244,8 @@ func serveInherited(ctx context.Context) int {
 	if err := errors.Join(err, l.Close(), f.Close()); err != nil {
 		return 1
 	}
-	replaced := make(chan os.Signal, 1)
-	signal.Notify(replaced, unix.SIGTERM)
 	s := newServer(ctx)
 	s.finder = finder
-	go s.acceptAll(listener)
-	<-replaced
-	s.leave()
-	_ = listener.Close()
-	if err := os.WriteFile("/proc/self/comm", []byte(leavingName), 0); err != nil {
-		return 1
-	}
-	s.awaitConnections(leaveTimeout)
-	return 0
+	s.acceptAll(listener)
+	return 1
 }

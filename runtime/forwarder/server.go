@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"net"
 	"net/netip"
@@ -33,8 +32,6 @@ type server struct {
 	pods     *podNetwork // of the last daemon
 	newest   uint64      // the number of the connection that has set ports
 	bindings map[binding]*bound
-	left     context.Context //nolint:containedctx // canceled by leaving: the ports are closed
-	leaving  context.CancelFunc
 	limits   limits
 	share    atomic.Int64 // how many connections or flows a binding may have, by the descriptors of this process
 }
@@ -84,7 +81,6 @@ type target struct {
 
 func newServer(ctx context.Context) *server {
 	s := &server{ctx: ctx, bindings: map[binding]*bound{}, limits: limits{udpIdle, maxFlows, maxConnections, 1 << 10}}
-	s.left, s.leaving = context.WithCancel(ctx)
 	var l unix.Rlimit // the Go runtime has raised the soft limit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) == nil {
 		s.limits.descriptors = l.Cur
@@ -125,8 +121,6 @@ func (s *server) acceptAll(listener net.Listener) {
 // serve answers the requests of a client until it disconnects. The ports stay.
 func (s *server) serve(conn *net.UnixConn, number uint64) {
 	defer conn.Close()
-	stop := context.AfterFunc(s.left, func() { _ = conn.Close() })
-	defer stop()
 	file, err := s.accept(conn)
 	if err != nil {
 		return
@@ -142,41 +136,6 @@ func (s *server) serve(conn *net.UnixConn, number uint64) {
 		var r request
 		if in.Decode(&r) != nil || out.Encode(s.do(pods, number, r)) != nil {
 			return
-		}
-	}
-}
-
-// leaveTimeout bounds the connections of a worker that was replaced.
-const leaveTimeout = time.Hour
-
-// leave closes all ports, and disconnects the clients, which connect to another worker. TCP connections stay.
-func (s *server) leave() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.leaving()
-	for _, b := range s.bindings {
-		if tcp, is := b.endpoint.(*tcpEndpoint); is {
-			tcp.stop()
-		} else {
-			b.close()
-		}
-	}
-}
-
-// awaitConnections returns when there are no TCP connections, or after a time.
-func (s *server) awaitConnections(limit time.Duration) {
-	s.mu.Lock()
-	all := slices.Collect(maps.Values(s.bindings)) // no other ones follow
-	s.mu.Unlock()
-	late := time.After(limit)
-	for _, b := range all {
-		tcp, is := b.endpoint.(*tcpEndpoint)
-		for is && tcp.hasConnections() {
-			select {
-			case <-time.After(time.Second):
-			case <-late:
-				return
-			}
 		}
 	}
 }
@@ -232,9 +191,6 @@ func (s *server) accept(conn *net.UnixConn) (*os.File, error) {
 func (s *server) do(pods *podNetwork, number uint64, r request) (answer response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.left.Err() != nil {
-		return response{Failure: "the forwarder is replaced"}
-	}
 	if r.Check != nil {
 		answer.Error = s.check(*r.Check)
 		return answer

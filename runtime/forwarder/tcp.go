@@ -58,20 +58,9 @@ func (e *tcpEndpoint) retarget(to target) {
 	e.to = to
 }
 
-// stop closes the socket. Connections stay.
-func (e *tcpEndpoint) stop() {
+func (e *tcpEndpoint) close() {
 	_ = e.listener.Close()
 	close(e.closed)
-}
-
-func (e *tcpEndpoint) hasConnections() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.open > 0
-}
-
-func (e *tcpEndpoint) close() {
-	e.stop()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reset()

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -168,7 +167,6 @@ func TestPorts(t *testing.T) {
 	}
 	t.Run("pods", func(t *testing.T) { p.testPortsFromPod(t, gateway4) })
 	t.Run("killed", func(t *testing.T) { p.testForwarderKilled(t, outside) })
-	t.Run("upgrade", func(t *testing.T) { p.testForwarderReplaced(t, outside) })
 	t.Run("compose", func(t *testing.T) { p.testCompose(t, outside) })
 	p.run(t, "podstead", "daemon", "stop", "--pods")
 	if got, err := ask(host, "tcp", "127.0.0.1", "18080"); err == nil {
@@ -241,64 +239,6 @@ func (p *person) testForwarderKilled(t *testing.T, outside network.Namespace) {
 	p.forwarder(t)
 	p.run(t, "podstead", "restart", "--wait", "web")
 	await(t, answers)
-}
-
-// testForwarderReplaced starts a daemon after an upgrade of the package: another program forwards new connections, and the one of before
-// those that are open, until they end.
-func (p *person) testForwarderReplaced(t *testing.T, outside network.Namespace) {
-	before, worker := p.forwarder(t)
-	open, err := dial(outside, "tcp", hostAddress, "18080")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer open.Close()
-	works := func(when string) {
-		t.Helper()
-		if got, err := open.whoami(); err != nil || got != "web "+outsideAddress {
-			t.Errorf("%s: an open connection: %q, %v", when, got, err)
-		}
-		if got, err := ask(outside, "tcp", hostAddress, "18080"); err != nil || got != "web "+outsideAddress {
-			t.Errorf("%s: a new connection: %q, %v", when, got, err)
-		}
-		if got, err := ask(outside, "udp", hostAddress, "18080"); err != nil || got != "web "+outsideAddress {
-			t.Errorf("%s: UDP: %q, %v", when, got, err)
-		}
-	}
-	works("before")
-	install := func(more string) {
-		program := filepath.Join(p.dir, "bin/podstead-monitor")
-		text, err := os.ReadFile(program)
-		if err == nil {
-			err = errors.Join(os.WriteFile(program+".new", append(text, more...), 0o755), os.Rename(program+".new", program))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		kill(t, p.one(t, daemonProcess))
-		p.run(t, "podstead", "get")
-	}
-	install("")
-	if first, same := p.forwarder(t); first != before || same != worker {
-		t.Error("a copy of the same program has replaced the forwarder")
-	}
-	works("after a new installation")
-	install("another build")
-	await(t, func() bool {
-		got, err := ask(outside, "tcp", hostAddress, "18080")
-		return err == nil && got == "web "+outsideAddress
-	})
-	works("after an upgrade")
-	if all := p.processes(workerProcess); len(all) != 2 || !slices.Contains(all, worker) {
-		t.Errorf("workers %v, want %d and another one", all, worker)
-	}
-	if all := p.processes(forwarderProcess); len(all) != 3 || slices.Contains(all, before) {
-		t.Errorf("processes %v, want both workers and another first one than %d", all, before)
-	}
-	if err := open.Close(); err != nil {
-		t.Fatal(err)
-	}
-	await(t, func() bool { return !slices.Contains(p.processes(workerProcess), worker) })
-	p.forwarder(t)
 }
 
 // TestPortErrors requests ports that a user cannot have.
