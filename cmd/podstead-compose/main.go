@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -22,6 +23,9 @@ func main() {
 	}
 	if err := converter.Serve(context.Background(), version, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		if errors.Is(err, compose.ErrVersion) {
+			os.Exit(compose.StatusVersion)
+		}
 		os.Exit(1)
 	}
 }

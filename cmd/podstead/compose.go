@@ -215,7 +215,13 @@ func (a *app) convertProject(ctx context.Context, path string, allowLoss bool, p
 			hints: []string{daemon.InstallHint(compose.Program)},
 		}
 	}
-	return compose.Convert(ctx, program, &q)
+	r, err := compose.Convert(ctx, program, &q)
+	if errors.Is(err, compose.ErrVersion) {
+		err = &failure{err: err, hints: []string{
+			"try again after an upgrade; otherwise " + daemon.InstallHint(compose.Program),
+		}}
+	}
+	return r, err
 }
 
 // defaultProject returns the Compose files of the current directory, for commands that docker compose has too.

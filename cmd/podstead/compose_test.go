@@ -2,7 +2,9 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/podstead/podstead/internal/compose"
@@ -22,6 +24,21 @@ func TestConverterMissing(t *testing.T) {
 		t.Errorf("got %v, want %s", f.err, want)
 	}
 	if len(f.hints) != 1 || f.hints[0] != daemon.InstallHint(compose.Program) {
+		t.Errorf("hints: %q", f.hints)
+	}
+	other, err := exec.LookPath(compose.Program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(before string) { version = before }(version)
+	version = "v2"
+	a.converter = func() string { return other }
+	_, err = a.convertProject(t.Context(), file, false, nil)
+	f = explain(err)
+	if want := "convert " + file + ": podstead and podstead-compose are not of the same version: v2 and devel"; f.err == nil || f.err.Error() != want {
+		t.Errorf("got %v, want %s", f.err, want)
+	}
+	if len(f.hints) != 1 || !strings.HasPrefix(f.hints[0], "try again after an upgrade") {
 		t.Errorf("hints: %q", f.hints)
 	}
 	a.converter = func() string { return file }

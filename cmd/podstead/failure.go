@@ -46,9 +46,9 @@ func (f *failure) Unwrap() error { return f.err }
 
 // allHints returns its hints, and those of the failures that it wraps.
 func (f *failure) allHints() []string {
-	hints := f.hints
+	hints := slices.Clone(f.hints)
 	for _, wrapped := range allOf[*failure](f.err) {
-		hints = slices.Concat(hints, wrapped.allHints())
+		hints = append(hints, wrapped.allHints()...)
 	}
 	return hints
 }

@@ -11,21 +11,31 @@ import (
 	"context"
 	"os"
 	"runtime/debug"
+	"time"
 
 	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/internal/daemon/units"
 )
 
-// clientGCPercent makes most commands end before the first collection of garbage, at 16 MiB in the place of 4.
-const clientGCPercent = 400
+// clientGCPercent makes most commands exit before the first collection of garbage, at 16 MiB in the place of 4. Those that run for longer
+// than clientGCTime save memory.
+const (
+	clientGCPercent = 400
+	clientGCTime    = 10 * time.Second
+)
 
 func main() {
 	if units.InvokedAsGenerator(os.Args) {
 		os.Exit(units.MainGenerator(os.Args, os.Stderr))
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(clientGCPercent) // the daemon sets its own
+		usual := debug.SetGCPercent(clientGCPercent) // the daemon sets its own
+		time.AfterFunc(clientGCTime, func() {
+			if percent := debug.SetGCPercent(usual); percent != clientGCPercent {
+				debug.SetGCPercent(percent)
+			}
+		})
 	}
 	a := &app{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, hostRoot: "/", start: daemon.Containerd,

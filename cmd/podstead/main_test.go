@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -70,6 +71,9 @@ func TestMain(m *testing.M) {
 		compose.Program: func() {
 			if err := converter.Serve(context.Background(), version, os.Stdin, os.Stdout); err != nil {
 				fmt.Fprintln(os.Stderr, err)
+				if errors.Is(err, compose.ErrVersion) {
+					os.Exit(compose.StatusVersion)
+				}
 				os.Exit(1)
 			}
 		},

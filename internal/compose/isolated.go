@@ -62,6 +62,8 @@ func Convert(ctx context.Context, program string, q *Request) (*Result, error) {
 		return nil, fmt.Errorf("convert %s: the pods are larger than %d bytes", q.Names[0], maxResultBytes)
 	case err != nil && (cmd.ProcessState.ExitCode() < 0 || bytes.Contains(stderr.data, []byte("out of memory"))): // killed by a signal
 		return nil, fmt.Errorf("convert %s: it takes more than %d s or %d MiB: %w", q.Names[0], MaxCPUSeconds, MaxDataBytes>>20, err)
+	case cmd.ProcessState.ExitCode() == StatusVersion:
+		return nil, fmt.Errorf("convert %s: %w", q.Names[0], versionError(OneLine(string(stderr.data))))
 	case err != nil:
 		return nil, fmt.Errorf("convert %s: %s", q.Names[0], OneLine(string(stderr.data)))
 	}
@@ -70,6 +72,18 @@ func Convert(ctx context.Context, program string, q *Request) (*Result, error) {
 	}
 	return &r, nil
 }
+
+// StatusVersion is the exit code of [Program] for a request of another version.
+const StatusVersion = 3
+
+// ErrVersion is the error of [Convert] if podstead and [Program] are not of the same version.
+var ErrVersion = errors.New("podstead and " + Program + " are not of the same version")
+
+// versionError is an [ErrVersion] with the text of the program, which names the versions.
+type versionError string
+
+func (e versionError) Error() string        { return string(e) }
+func (e versionError) Is(target error) bool { return target == ErrVersion }
 
 // libraries are the files that the program needs if it is linked dynamically.
 var libraries = []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache"}

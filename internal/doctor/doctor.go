@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api/client"
+	"github.com/podstead/podstead/internal/compose"
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/daemon"
 	"github.com/podstead/podstead/spec"
@@ -69,6 +70,7 @@ func Run(
 		{"OCI runtime", func() result { return ociRuntime(ctx, c, daemon) }},
 		{"shim", shimProgram},
 		{"monitor", func() result { return monitorProcess(ctx, c) }},
+		{"Compose", composeProgram},
 		{"kernel", kernel},
 		{"overlay", func() result { return overlay(ctx, c.StateDir, daemon) }},
 		{"seccomp", seccomp},
@@ -177,6 +179,14 @@ func shimProgram() result {
 			Warn, "containerd-shim-podstead-v1 not found; it cleans up after pods that versions before 2026-11-29 have started",
 			"install containerd-shim-podstead-v1 in the same directory as podstead",
 		}
+	}
+	return ok("%s", path)
+}
+
+func composeProgram() result {
+	path := daemon.Installed(compose.Program)
+	if path == "" {
+		return result{Warn, compose.Program + " not found; Compose files cannot be read", daemon.InstallHint(compose.Program)}
 	}
 	return ok("%s", path)
 }

@@ -94,6 +94,21 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
+// unread reports whether the client has sent something that was not read, such as a request.
+func (c *conn) unread() bool {
+	socket, ok := c.Conn.(*net.UnixConn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return false
+	}
+	n := 0
+	_ = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return n > 0
+}
+
 // track records whether a connection has a request. It is [http.Server.ConnState].
 func (n *connections) track(c net.Conn, state http.ConnState) {
 	own, ok := c.(*conn)
@@ -105,7 +120,7 @@ func (n *connections) track(c net.Conn, state http.ConnState) {
 	if state == http.StateNew || state == http.StateIdle {
 		n.idle = append(n.idle, own)
 	}
-	late := n.closing && state == http.StateNew
+	late := n.closing && state == http.StateNew && !own.unread()
 	n.mu.Unlock()
 	if late {
 		_ = own.Close()
@@ -121,7 +136,9 @@ func (n *connections) closeIdle() {
 	n.idle = nil
 	n.mu.Unlock()
 	for _, c := range idle {
-		_ = c.Close()
+		if !c.unread() {
+			_ = c.Close()
+		}
 	}
 }
 

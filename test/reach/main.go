@@ -42,9 +42,12 @@ var suites = []suite{
 		files: append([]string{"test/faults/testdata/stack/", "test/images/", "test/upgrade/previous"}, packaged...),
 	},
 	// Tests of runtime. What they import besides is no reason to run them in a virtual machine.
-	{name: "vm-runtime", programs: append([]string{"./runtime"}, programs[2:]...), files: []string{"runtime/", "test/images/", "test/vm/"}},
+	{name: "vm-runtime", programs: append([]string{"./runtime"}, programs[2:]...), files: []string{"runtime/", "test/"}},
 	// What these packages need of the kernel, udev and a TPM. Other tests have the rest of the daemon.
-	{name: "vm-devices", programs: []string{"./runtime/container", "./runtime/configsource"}, files: []string{"test/vm/"}},
+	{
+		name: "vm-devices", programs: []string{"./runtime/container", "./runtime/configsource"},
+		files: []string{"runtime/", "supervisor/device.go", "test/internal/", "test/vm/"},
+	},
 }
 
 // packaged are files that packages contain, or that build them.
@@ -57,10 +60,10 @@ var fuzzed = []string{
 	"./cmd/podstead/internal/show",
 	"./internal/crilog",
 	"./internal/filecopy",
-	"./internal/plain",
+	"./internal/plain", "./internal/proc",
 	"./runtime/engine",
 	"./runtime/image",
-	"./runtime/image/signature", "./runtime/monitor",
+	"./runtime/image/signature",
 	"./spec", "./spec/calendar", "./spec/quadlet",
 	"./supervisor/lifecycle", "./supervisor/simulate",
 }

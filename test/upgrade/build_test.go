@@ -13,7 +13,7 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// programs are the files that a package replaces. A version with shims has no monitor.
+// programs are those of a package that run pods. A version with shims has no monitor.
 var programs = []string{"podstead", "containerd-shim-podstead-v1", monitor.Name}
 
 // buildEarlier builds an earlier version, and returns the directory of its programs. In a clone without its commit, that is the current

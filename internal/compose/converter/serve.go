@@ -20,7 +20,7 @@ func Serve(ctx context.Context, version string, in io.Reader, out io.Writer) err
 		return fmt.Errorf("read the request: %w", err)
 	}
 	if q.Version != version {
-		return fmt.Errorf("%s has the version %s, podstead the version %s", compose.Program, version, q.Version)
+		return fmt.Errorf("%w: %s and %s", compose.ErrVersion, q.Version, version)
 	}
 	if len(q.Files) == 0 || len(q.Names) != len(q.Files) {
 		return errors.New("read the request: no files")

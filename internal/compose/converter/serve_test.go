@@ -16,7 +16,7 @@ func TestServeVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ in, want string }{
-		{string(request), "podstead-compose has the version v1, podstead the version v2"},
+		{string(request), "podstead and podstead-compose are not of the same version: v2 and v1"},
 		{`{"Version": "v1"}`, "no files"},
 		{`{"Version"`, "unexpected EOF"},
 	} {

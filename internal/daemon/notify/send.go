@@ -23,7 +23,6 @@ import (
 
 	"github.com/podstead/podstead/internal/config"
 	"github.com/podstead/podstead/internal/plain"
-	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
@@ -124,7 +123,7 @@ func post(ctx context.Context, n *config.Notifier, m *Message, body []byte) erro
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true}
 	if n.CAFile != "" {
-		pem, _, err := spec.ReadFile(n.CAFile, maxFile)
+		pem, err := readFile(n.CAFile)
 		if err != nil {
 			return fmt.Errorf("read caFile: %w", err)
 		}
@@ -153,7 +152,7 @@ func post(ctx context.Context, n *config.Notifier, m *Message, body []byte) erro
 func newRequest(ctx context.Context, n *config.Notifier, m *Message, body []byte) (*http.Request, error) {
 	target := n.URL
 	if n.URLFile != "" {
-		data, _, err := spec.ReadFile(n.URLFile, maxFile)
+		data, err := readFile(n.URLFile)
 		if err != nil {
 			return nil, fmt.Errorf("read urlFile: %w", err)
 		}
@@ -172,7 +171,7 @@ func newRequest(ctx context.Context, n *config.Notifier, m *Message, body []byte
 	if n.HeadersFile == "" {
 		return request, nil
 	}
-	data, _, err := spec.ReadFile(n.HeadersFile, maxFile)
+	data, err := readFile(n.HeadersFile)
 	if err != nil {
 		return nil, fmt.Errorf("read headersFile: %w", err)
 	}
@@ -200,6 +199,24 @@ func addHeaders(request *http.Request, text string) error {
 		request.Header.Set(name, value)
 	}
 	return nil
+}
+
+// readFile reads a regular file: another one could block. One of the kernel is read too: a virtual machine has secrets of its host in
+// /sys/firmware/qemu_fw_cfg.
+func readFile(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: must be a regular file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, maxFile)
+	}
+	return data, err
 }
 
 // cause removes the URL, the path of a program and its arguments from an error.
