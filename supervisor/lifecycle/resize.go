@@ -56,7 +56,8 @@ func (f *Facts) requestResize(e DefinitionChanged) {
 			}
 		}
 	}
-	if !resized {
+	if !resized { // but another try may succeed, and a message would be of an earlier request
+		f.Resize.Failed, f.Resize.Reason, f.Resize.Message = Instant{}, "", ""
 		return
 	}
 	if f.Resize.Issued == f.Resize.N && f.Resize.N > 0 { // with the definition that changes

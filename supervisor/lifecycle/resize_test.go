@@ -122,6 +122,11 @@ func TestStaleResize(t *testing.T) {
 		N: 7, Sandbox: facts.Sandbox.N + 1, Requested: at(9e6), Issued: 7, Failed: at(9e6), Message: "below usage", Done: at(9e6),
 	}
 	facts = facts.Apply(lifecycle.ResizeInterrupted{})
+	first := facts // of the first version with resizes, which dropped a request with the sandbox
+	first.Resize.Sandbox = 0
+	if d := lifecycle.Decide(pod, first, at(9e7)); !slices.Contains(d.Actions, resizePod(7)) {
+		t.Errorf("a request without a sandbox leads to %v, want the resize", d.Actions)
+	}
 	got, want := lifecycle.Decide(pod, facts, at(5)), lifecycle.Decide(pod, clean, at(5))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("decision (-want +got):\n%s", diff)
@@ -151,6 +156,7 @@ func trialBegun(within, minReady time.Duration, rollsBack bool) happened {
 func TestTrialOfResize(t *testing.T) {
 	const refused = `the resize of container "app" is not complete: below current usage`
 	below := failing(resizePod(1), lifecycle.Failure{Message: "below current usage"})
+	infeasible := lifecycle.Failure{Reason: lifecycle.ReasonInfeasible, Message: "a restart sets them"}
 	changed := func(within time.Duration) history {
 		return history{up(), running("app", 1), running("other", 1), resizeRequested, trialBegun(within, 5*time.Second, true)}
 	}
@@ -186,6 +192,10 @@ func TestTrialOfResize(t *testing.T) {
 		{"completed", history{timed, below, tick(20), resizePod(1), resizedPod(1)}, 24, ready, nil},
 		{"completed for long", history{timed, below, tick(20), resizePod(1), resizedPod(1)}, 25, ready, lifecycle.PassTrial{}},
 		{"passed", history{changed(0), resizePod(1), resizedPod(1), tick(5), lifecycle.PassTrial{}}, 5, passed, nil},
+		{
+			"it must restart", history{changed(0), failing(resizePod(1), infeasible)}, 9,
+			lifecycle.Outcome{State: lifecycle.OutcomeFailed, Message: pending + ": a restart sets them"}, nil,
+		},
 		{"refused after it has passed", history{changed(0), lifecycle.PassTrial{}, below}, 9, progressing(refused), nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -258,6 +268,9 @@ func TestStatusOfResize(t *testing.T) {
 		},
 		"the second gives another container other limits": {
 			history{both, resizeRequested, resizePod(1), otherResized, resizedPod(1)}, &pending, "2",
+		},
+		"refused, and the definition changes again": {
+			history{both, resizeRequested, failing(resizePod(1), oops), resizeTo("2", "2")}, &pending, "1",
 		},
 		"must restart": {history{both, resizeRequested, failing(resizePod(1), infeasible)}, &restarts, "1"},
 		"the container has started again": {

@@ -172,7 +172,7 @@ const (
 	OutcomeProgressing OutcomeState = "Progressing" // the pod is not ready yet, or not any more
 	OutcomeReady       OutcomeState = "Ready"       // it is ready, and must stay so for the minimum ready time
 	OutcomeComplete    OutcomeState = "Complete"    // it is ready and has stayed so, or has succeeded
-	OutcomeFailed      OutcomeState = "Failed"      // a run has failed before, the pod was not ready in time, or it has failed
+	OutcomeFailed      OutcomeState = "Failed"      // a run has failed before, the pod was not ready in time or has failed, or must restart
 )
 
 // Outcome is what became of the newest request that has started the pod, restarted it or changed its definition.
@@ -198,7 +198,11 @@ func OutcomeOf(pod *spec.Pod, f Facts, s *Status) Outcome {
 	case !t.Failed.IsZero() && t.Passed.IsZero():
 		return Outcome{OutcomeFailed, t.Message}
 	case ready.Status == conditionTrue && f.resizing():
-		return Outcome{OutcomeProgressing, suffixed(f.resizeSubject()+" is not complete", f.Resize.Message)}
+		o := Outcome{OutcomeProgressing, suffixed(f.resizeSubject()+" is not complete", f.Resize.Message)}
+		if f.Resize.Reason == ReasonInfeasible {
+			o.State = OutcomeFailed
+		}
+		return o
 	case ready.Status != conditionTrue || !f.current():
 		return Outcome{OutcomeProgressing, cmp.Or(ready.Message, string(ready.Reason))}
 	case t.Since.IsZero() || !t.Passed.IsZero():

@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,8 +132,8 @@ func (g *Goal) started(p *api.Pod) (bool, error) {
 		}
 	}
 	if g.Changed { // until it is ready
-		if condition(p, api.PodResizeInProgress).Message+condition(p, api.PodResizePending).Message != "" {
-			return false, errors.New(p.Status.Outcome.Message)
+		if why := condition(p, api.PodResizeInProgress).Message; why != "" {
+			return false, errors.New(cmp.Or(Resizing(p), "the resize of the pod is not complete: "+why))
 		}
 		return false, nil
 	}
