@@ -30,12 +30,13 @@ func main() {
 		os.Exit(units.MainGenerator(os.Args, os.Stderr))
 	}
 	if os.Getenv("GOGC") == "" {
-		usual := debug.SetGCPercent(clientGCPercent) // the daemon sets its own
-		time.AfterFunc(clientGCTime, func() {
-			if percent := debug.SetGCPercent(usual); percent != clientGCPercent {
+		usual := debug.SetGCPercent(clientGCPercent)
+		go func() {
+			<-time.After(clientGCTime)
+			if percent := debug.SetGCPercent(usual); percent != clientGCPercent { // the daemon has set its own
 				debug.SetGCPercent(percent)
 			}
-		})
+		}()
 	}
 	a := &app{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, hostRoot: "/", start: daemon.Containerd,

@@ -193,8 +193,11 @@ func TestTrialOfResize(t *testing.T) {
 		{"completed for long", history{timed, below, tick(20), resizePod(1), resizedPod(1)}, 25, ready, lifecycle.PassTrial{}},
 		{"passed", history{changed(0), resizePod(1), resizedPod(1), tick(5), lifecycle.PassTrial{}}, 5, passed, nil},
 		{
-			"it must restart", history{changed(0), failing(resizePod(1), infeasible)}, 9,
-			lifecycle.Outcome{State: lifecycle.OutcomeFailed, Message: pending + ": a restart sets them"}, nil,
+			"it must restart",
+			history{changed(0), failing(resizePod(1), infeasible)},
+			9,
+			lifecycle.Outcome{State: lifecycle.OutcomeFailed, Message: pending + ": a restart sets them"},
+			nil,
 		},
 		{"refused after it has passed", history{changed(0), lifecycle.PassTrial{}, below}, 9, progressing(refused), nil},
 	} {

@@ -247,8 +247,9 @@ func (s *Set) take(file *watch.File, path string, next *content) (c *content, du
 	if applied, ok := s.facts.applied[path]; ok && applied.digest == next.text {
 		return next, time.Time{}
 	}
-	// A change in the future is one before the clock was set back. A listing may take long, so now is not the time at which it began.
-	if s.facts.now.Sub(file.Changed) < wait && !file.Changed.After(time.Now()) {
+	// A change in the future is one before the clock was set back. A listing may take long, so now is not the time at which it began. The
+	// clock of file systems can differ a little.
+	if s.facts.now.Sub(file.Changed) < wait && !file.Changed.After(time.Now().Add(s.times.quiet)) {
 		s.listed.Forget(file.Name)
 		return before, file.Changed.Add(wait)
 	}

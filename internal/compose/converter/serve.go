@@ -46,8 +46,10 @@ func limit() error {
 		resource int
 		limit    uint64
 	}{
-		{unix.RLIMIT_CPU, compose.MaxCPUSeconds}, {unix.RLIMIT_DATA, compose.MaxDataBytes},
-		{unix.RLIMIT_NOFILE, compose.MaxOpenFiles}, {unix.RLIMIT_CORE, 0},
+		{unix.RLIMIT_CPU, compose.MaxCPUSeconds},
+		{unix.RLIMIT_DATA, compose.MaxDataBytes},
+		{unix.RLIMIT_NOFILE, compose.MaxOpenFiles},
+		{unix.RLIMIT_CORE, 0},
 	} {
 		var current unix.Rlimit
 		if err := unix.Getrlimit(l.resource, &current); err != nil {
