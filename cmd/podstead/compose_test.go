@@ -35,7 +35,8 @@ func TestConverterMissing(t *testing.T) {
 	a.converter = func() string { return other }
 	_, err = a.convertProject(t.Context(), file, false, nil)
 	f = explain(err)
-	if want := "convert " + file + ": podstead and podstead-compose are not of the same version: v2 and devel"; f.err == nil || f.err.Error() != want {
+	want := "convert " + file + ": podstead and podstead-compose are not of the same version: v2 and devel"
+	if f.err == nil || f.err.Error() != want {
 		t.Errorf("got %v, want %s", f.err, want)
 	}
 	if len(f.hints) != 1 || !strings.HasPrefix(f.hints[0], "try again after an upgrade") {
