@@ -42,6 +42,11 @@ func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r.compiled().FindAllStringSubmatch(s, n)
 }
 
+// ReplaceAll is as in [regexp.Regexp].
+func (r *Regexp) ReplaceAll(src, replacement []byte) []byte {
+	return r.compiled().ReplaceAll(src, replacement)
+}
+
 // ReplaceAllFunc is as in [regexp.Regexp].
 func (r *Regexp) ReplaceAllFunc(src []byte, replacement func([]byte) []byte) []byte {
 	return r.compiled().ReplaceAllFunc(src, replacement)
