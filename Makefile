@@ -135,6 +135,7 @@ vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 lint: ## run linters
 	@.ci/deps build
 	$(TOOL) golangci-lint run ./...
+	$(GO) vet -tags manpages,$(TAGS) ./cmd/podstead
 	$(TOOL) golangci-lint run -c .golangci.size.yml ./...
 	$(TOOL) validate docs/reference/openapi.json
 
