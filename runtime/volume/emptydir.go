@@ -37,7 +37,7 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 		return follow(ctx, dir, p, v)
 	}
 	size := s.memorySize(p.Spec, v.EmptyDir)
-	files := max(size/fileBytes, minInodes)
+	files := max(size/FileBytes, minInodes)
 	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, files)
 	if gid := p.fsGroup(); gid == nil {
 		data += ",mode=0777"
