@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSelectSnapshotter tests that an engine keeps the snapshotter that has layers, and what it does if overlayfs does not work, or cannot be
-// tried.
+// TestSelectSnapshotter tests that an engine keeps the snapshotter that has layers, and what it does if overlayfs does not work, or
+// cannot be tried.
 func TestSelectSnapshotter(t *testing.T) {
 	const unsupported = "overlayfs cannot be mounted: invalid argument"
 	for _, test := range []struct {

@@ -150,8 +150,8 @@ func exceededLimit(pod *spec.Pod, volumes []volume.Usage, containers map[string]
 	return ""
 }
 
-// writableLayer returns the directory with the files that a container has changed in its image. Where overlayfs does not work, it has a copy
-// of the image, whose usage is returned too.
+// writableLayer returns the directory with the files that a container has changed in its image. Where overlayfs does not work, it has a
+// copy of the image, whose usage is returned too.
 //
 // It is measured like a volume, not by the snapshotter. The snapshotter fails when a file is removed during the measurement, which a
 // container could do on purpose.
