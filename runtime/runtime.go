@@ -115,7 +115,8 @@ func (r *Runtime) WatchShim(ctx context.Context, uid string, number int, report 
 }
 
 // ResizePod sets the requests and limits of a pod and of its running containers, see [container.Service.Resize], and the size of its
-// volumes in memory, of which the new limits can hold the files: they count towards what is used.
+// volumes in memory. Nothing is changed if the files of a volume would not fit. What is used of the cgroups does not show that: the cgroup
+// that has created a file pays for it, which may be that of the daemon or of an earlier sandbox, and pages may have been swapped out.
 func (r *Runtime) ResizePod(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.ResizePod) error {
 	ctx = engine.Context(ctx)
 	unlock, err := r.podLocks.Lock(ctx, uid)
@@ -124,6 +125,9 @@ func (r *Runtime) ResizePod(ctx context.Context, uid string, pod *spec.Pod, a li
 	}
 	defer unlock()
 	if _, err := sandbox.Load(ctx, r.engine, r.dirs, uid, a.Sandbox); err != nil {
+		return engine.Failure(ctx, lifecycle.FailureRetry, "", err)
+	}
+	if err := r.volumes.CheckMemory(ctx, uid, pod); err != nil {
 		return engine.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
 	if err := r.containers.Resize(ctx, uid, pod); err != nil {

@@ -128,7 +128,8 @@ func (r *Runtime) compose(ctx context.Context) error {
 	}
 	snapshotter := r.opts.Images.Snapshotter
 	if snapshotter == "" {
-		if snapshotter, r.nativeReason, err = selectSnapshotter(r.dirs.Engine(), r.engine.LayerDir); err != nil {
+		snapshotter, r.nativeReason, err = selectSnapshotter(r.dirs.Engine(), r.engine.LayerDir, tryOverlay)
+		if err != nil {
 			return fmt.Errorf("try overlayfs: %w", err)
 		}
 		r.opts.Images.Snapshotter = snapshotter

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/engine"
 )
 
@@ -84,6 +85,14 @@ func TestMonitorEvent(t *testing.T) {
 		if e := monitorEvent(test.report, time.Now()); e.Message != test.want || e.Pod != "" {
 			t.Errorf("%+v, want message %q without a pod", e, test.want)
 		}
+	}
+}
+
+// TestHintOverlay: an error that overlayfs does not work any more has a hint with the directory.
+func TestHintOverlay(t *testing.T) {
+	err := fmt.Errorf("try overlayfs: %w: it cannot be mounted", runtime.ErrOverlay)
+	if hint := Hint(err, &config.Config{StateDir: "/state"}); !strings.Contains(hint, "move /state to a local file system") {
+		t.Errorf("hint %q", hint)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/podstead/podstead/internal/config"
+	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/monitor"
 	"github.com/podstead/podstead/runtime/ociruntime"
@@ -41,6 +42,9 @@ func Hint(err error, c *config.Config) string {
 		return "run podstead as root, for example with sudo, or as this user (--user)"
 	case errors.Is(err, ociruntime.ErrNotFound):
 		return "install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME"
+	case errors.Is(err, runtime.ErrOverlay):
+		return "load the module with modprobe overlay, or move " + c.StateDir +
+			" to a local file system with extended attributes, such as ext4, xfs or btrfs" + notAffected
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "free disk space in " + c.StateDir + ", " + c.RunDir + " and " + c.LogDir + "; podstead doctor shows how much is free"
 	case errors.Is(err, syscall.EROFS):

@@ -88,7 +88,8 @@ func overlay(ctx context.Context, dir string, daemon *client.Client) result {
 	case v.NoOverlayReason != "":
 		return result{
 			Warn, "each container has a copy of the files of its image, which takes time and disk space: " + v.NoOverlayReason,
-			"move " + dir + " to a local file system such as ext4, xfs or btrfs, or remove all pods and images if that has changed",
+			"move " + dir + " to a local file system such as ext4, xfs or btrfs, unless it is on one now; then remove all pods and " +
+				"images, and restart the daemon",
 		}
 	}
 	return ok("containers share the files of images")

@@ -74,6 +74,11 @@ func (v *Volumes) PrepareContainer(ctx context.Context, uid string, pod *spec.Po
 	return v.prepare(ctx, uid, pod.MountedBy(c))
 }
 
+// CheckMemory returns an error if the files of a volume in memory do not fit into the size that [Volumes.ResizeMemory] would give it.
+func (v *Volumes) CheckMemory(ctx context.Context, uid string, pod *spec.Pod) error {
+	return v.Set.CheckMemory(ctx, volume.Pod{UID: uid, Spec: pod.Mounted()})
+}
+
 // ResizeMemory gives the volumes in memory that containers of a pod mount the size that follows from the limits of the pod. The error is
 // that the files of a volume do not fit.
 func (v *Volumes) ResizeMemory(ctx context.Context, uid string, pod *spec.Pod) error {

@@ -9,10 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/containerd/containerd/v2/core/snapshots"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -123,7 +125,7 @@ func (m *DiskMonitor) measureDisk(ctx context.Context, uid string, pod *spec.Pod
 	start := time.Now()
 	dirs, err := m.find(ctx, uid, pod)
 	disk := Disk{Containers: map[string]ContainerDisk{}, counted: map[string]int64{}}
-	usage := func(container string, dirs ...string) *int64 {
+	usage := func(container string, image snapshots.Usage, dirs ...string) *int64 {
 		if len(dirs) == 0 {
 			return nil
 		}
@@ -132,21 +134,37 @@ func (m *DiskMonitor) measureDisk(ctx context.Context, uid string, pod *spec.Pod
 			err = errors.Join(err, fmt.Errorf("container %s: %w", container, failed))
 			return nil
 		}
+		used = without(used, image)
 		disk.counted[container] += used.Counted
 		return &used.Bytes
 	}
 	for name, d := range dirs {
-		disk.Containers[name] = ContainerDisk{Layer: usage(name, d.layer...), Logs: usage(name, d.logs)}
+		disk.Containers[name] = ContainerDisk{
+			Layer: usage(name, d.image, d.layer...), Logs: usage(name, snapshots.Usage{}, d.logs),
+		}
 	}
 	disk.At, disk.took = time.Now(), time.Since(start)
 	m.disks.put(uid, disk)
 	return disk, err
 }
 
+// without returns the usage of a directory without that of the image whose copy is in it. How many files of the image are smaller than what
+// is counted for them is not known: that many small files of the container may not count.
+func without(used volume.TreeUsage, image snapshots.Usage) volume.TreeUsage {
+	if used.Bytes == volume.MaxUsage {
+		return used
+	}
+	files := max(used.Files-image.Inodes, 0)
+	bytes := max(used.Bytes-image.Size, 0)
+	counted := max(used.Counted-image.Size-image.Inodes*volume.FileBytes, bytes)
+	return volume.TreeUsage{Bytes: bytes, Files: files, Counted: counted}
+}
+
 // containerDirectories are what counts as the usage of a container.
 type containerDirectories struct {
 	logs  string
-	layer []string // and the volumes that the image defines; none: the container is not running
+	layer []string        // and the volumes that the image defines; none: the container is not running
+	image snapshots.Usage // of the copy of the image in them; zero: there is none
 }
 
 // containerDirs returns the directories of each container. The error reports which are missing.
@@ -166,13 +184,14 @@ func (m *DiskMonitor) containerDirs(ctx context.Context, uid string, pod *spec.P
 		info := record.Info(ctx, c)
 		name := info.Labels[record.LabelContainer]
 		d := containerDirectories{logs: m.dirs.ContainerLogs(uid, pod.Name, name)} // also of an ephemeral container
-		d.layer = dirs[name].layer
+		d.layer, d.image = dirs[name].layer, dirs[name].image
 		if info.Labels[record.LabelExit] == "" {
-			layer, err := m.writableLayer(ctx, info.Snapshotter, info.SnapshotKey)
+			layer, image, err := m.writableLayer(ctx, info.Snapshotter, info.SnapshotKey)
 			volumes, listed := m.volumes.ImageDefinedDirs(uid, c.ID())
 			if d.layer = append(volumes, layer); err != nil {
 				d.layer = nil
 			}
+			d.image = image
 			missing = append(missing, err, listed)
 		}
 		dirs[name] = d

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
@@ -62,7 +63,7 @@ func newSized(t *testing.T) (*DiskMonitor, *sized) {
 	m := NewDiskMonitor(nil, s, record.Dirs{}, 10*time.Second, slog.New(slog.DiscardHandler))
 	m.find = func(context.Context, string, *spec.Pod) (map[string]containerDirectories, error) {
 		dirs := map[string]containerDirectories{
-			"a": {"/logs/a", []string{"/layer/a", "/volume/a"}}, "b": {"/logs/b", nil}, "c": {"/logs/c", nil},
+			"a": {logs: "/logs/a", layer: []string{"/layer/a", "/volume/a"}}, "b": {logs: "/logs/b"}, "c": {logs: "/logs/c"},
 		}
 		return dirs, errors.New("one layer is missing")
 	}
@@ -146,5 +147,31 @@ func TestEvictionMeasurementIsUsed(t *testing.T) {
 	m.disks.forget("u")
 	if diff := cmp.Diff(Disk{}, m.disks.get("u"), cmpopts.IgnoreUnexported(Disk{})); diff != "" {
 		t.Errorf("after forget: %s", diff)
+	}
+}
+
+// TestWithoutImage: the copy of an image does not count as the usage of a container, and what the container adds does.
+func TestWithoutImage(t *testing.T) {
+	const kib = 1 << 10
+	image := snapshots.Usage{Size: 100 * kib, Inodes: 10}
+	for _, test := range []struct{ used, want volume.TreeUsage }{
+		{volume.TreeUsage{Bytes: 100 * kib, Files: 10, Counted: 120 * kib}, volume.TreeUsage{}},
+		{ // a file of 50 KiB
+			volume.TreeUsage{Bytes: 150 * kib, Files: 11, Counted: 170 * kib},
+			volume.TreeUsage{Bytes: 50 * kib, Files: 1, Counted: 50 * kib},
+		},
+		{ // 100 empty files
+			volume.TreeUsage{Bytes: 100 * kib, Files: 110, Counted: 520 * kib},
+			volume.TreeUsage{Files: 100, Counted: 380 * kib},
+		},
+		{volume.TreeUsage{Bytes: 20 * kib, Files: 5, Counted: 20 * kib}, volume.TreeUsage{}}, // files of the image were removed
+		{
+			volume.TreeUsage{Bytes: volume.MaxUsage, Counted: volume.MaxUsage},
+			volume.TreeUsage{Bytes: volume.MaxUsage, Counted: volume.MaxUsage},
+		},
+	} {
+		if got := without(test.used, image); got != test.want {
+			t.Errorf("%+v: got %+v, want %+v", test.used, got, test.want)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/snapshots"
 
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/volume"
@@ -149,24 +150,34 @@ func exceededLimit(pod *spec.Pod, volumes []volume.Usage, containers map[string]
 	return ""
 }
 
-// writableLayer returns the directory with the files that a container has changed in its image.
+// writableLayer returns the directory with the files that a container has changed in its image. Where overlayfs does not work, it has a
+// copy of the image, whose usage is returned too.
 //
 // It is measured like a volume, not by the snapshotter. The snapshotter fails when a file is removed during the measurement, which a
 // container could do on purpose.
-func (m *DiskMonitor) writableLayer(ctx context.Context, snapshotter, key string) (string, error) {
-	mounts, err := m.client.SnapshotService(snapshotter).Mounts(ctx, key)
+func (m *DiskMonitor) writableLayer(ctx context.Context, snapshotter, key string) (dir string, image snapshots.Usage, err error) {
+	service := m.client.SnapshotService(snapshotter)
+	mounts, err := service.Mounts(ctx, key)
 	if err != nil {
-		return "", fmt.Errorf("find writable layer: %w", err)
+		return "", image, fmt.Errorf("find writable layer: %w", err)
 	}
 	for _, mount := range mounts {
 		for _, option := range mount.Options {
 			if dir, is := strings.CutPrefix(option, "upperdir="); is {
-				return dir, nil
+				return dir, image, nil
 			}
 		}
-		if mount.Type == "bind" {
-			return mount.Source, nil // an image without layers
+		if mount.Type != "bind" {
+			continue
 		}
+		info, err := service.Stat(ctx, key)
+		if err == nil && info.Parent != "" { // otherwise it is an image without layers
+			image, err = service.Usage(ctx, info.Parent)
+		}
+		if err != nil {
+			return "", image, fmt.Errorf("find the usage of the image of a writable layer: %w", err)
+		}
+		return mount.Source, image, nil
 	}
-	return "", fmt.Errorf("find writable layer of snapshot %s: no directory in %v", key, mounts)
+	return "", image, fmt.Errorf("find writable layer of snapshot %s: no directory in %v", key, mounts)
 }

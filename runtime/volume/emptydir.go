@@ -37,7 +37,7 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 		return follow(ctx, dir, p, v)
 	}
 	size := s.memorySize(p.Spec, v.EmptyDir)
-	files := max(size/fileBytes, minInodes)
+	files := max(size/FileBytes, minInodes)
 	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, files)
 	if gid := p.fsGroup(); gid == nil {
 		data += ",mode=0777"
@@ -51,6 +51,41 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 		return err
 	}
 	return follow(ctx, dir, p, v)
+}
+
+// CheckMemory returns an error if the files of a volume in memory do not fit into the size that follows from the definition of the pod. It
+// changes nothing. Volumes that are not mounted fit.
+func (s *Set) CheckMemory(ctx context.Context, p Pod) error {
+	_, err := withPod(ctx, s, p.UID, func(context.Context) (struct{}, error) {
+		var failed errorList
+		for i := range p.Spec.Volumes {
+			v := &p.Spec.Volumes[i]
+			if v.EmptyDir == nil || v.EmptyDir.Medium == "" {
+				continue
+			}
+			if err := s.checkMemory(p, v); err != nil {
+				failed = append(failed, fmt.Errorf("volume %q: %w", v.Name, err))
+			}
+		}
+		return struct{}{}, failed.err()
+	})
+	return err
+}
+
+func (s *Set) checkMemory(p Pod, v *spec.Volume) error {
+	if err := checkName("volume", v.Name); err != nil {
+		return err
+	}
+	dir := s.path(p.UID, v)
+	mounted, err := mountinfo.Mounted(dir)
+	if !mounted || err != nil {
+		return ignore(err, fs.ErrNotExist)
+	}
+	var now unix.Statfs_t
+	if err := unix.Statfs(dir, &now); err != nil {
+		return fmt.Errorf("size of %s: %w", dir, err)
+	}
+	return fits(&now, s.memorySize(p.Spec, v.EmptyDir))
 }
 
 // follow changes the group and the mode of an emptyDir to those of the definition.

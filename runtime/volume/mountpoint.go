@@ -45,18 +45,30 @@ func resizeTmpfs(dir string, size, files int64) error {
 	if err := unix.Statfs(dir, &now); err != nil {
 		return fmt.Errorf("size of %s: %w", dir, err)
 	}
-	page := int64(now.Bsize) //nolint:unconvert // 32 bits wide elsewhere
-	pages := (size + page - 1) / page
 	files = max(files, int64(now.Files-now.Ffree))
-	if int64(now.Blocks) == pages && int64(now.Files) == files {
+	if int64(now.Blocks) == pagesOf(&now, size) && int64(now.Files) == files {
 		return nil
 	}
-	if used := int64(now.Blocks-now.Bfree) * page; used > pages*page {
-		return fmt.Errorf("its files have %d bytes, and its new size is %d bytes", used, size)
+	if err := fits(&now, size); err != nil {
+		return err
 	}
 	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, files)
 	if err := mountTmpfs(dir, unix.MS_REMOUNT, data, "noswap"); err != nil { // as it was mounted
 		return fmt.Errorf("resize tmpfs on %s: %w", dir, err)
+	}
+	return nil
+}
+
+// pagesOf returns how many pages a tmpfs of this size in bytes has.
+func pagesOf(now *unix.Statfs_t, size int64) int64 {
+	page := int64(now.Bsize) //nolint:unconvert // 32 bits wide elsewhere
+	return (size + page - 1) / page
+}
+
+// fits returns an error if the content of the files in a tmpfs does not fit into this size in bytes.
+func fits(now *unix.Statfs_t, size int64) error {
+	if used := int64(now.Blocks - now.Bfree); used > pagesOf(now, size) {
+		return fmt.Errorf("its files have %d bytes, and its new size is %d bytes", used*int64(now.Bsize), size) //nolint:unconvert // as above
 	}
 	return nil
 }

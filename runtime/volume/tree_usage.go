@@ -9,15 +9,15 @@ import (
 // blockBytes is the unit of st_blocks on all file systems.
 const blockBytes = 512
 
-// fileBytes is what a file, a directory or a link counts as at least, in a limit. It is a block of common file systems. An empty file has
+// FileBytes is what a file, a directory or a link counts as at least, in a limit. It is a block of common file systems. An empty file has
 // no block, but an inode, and those of a disk are limited too.
-const fileBytes = 4096
+const FileBytes = 4096
 
 // TreeUsage is the usage of a directory tree. Hard links are counted once.
 type TreeUsage struct {
 	Bytes   int64 // allocated
 	Files   int64 // with directories and links
-	Counted int64 // Bytes, but at least [fileBytes] for each file
+	Counted int64 // Bytes, but at least [FileBytes] for each file
 }
 
 // DiskUsage returns the disk usage of a directory tree. The error is ErrTooDeep for more than maxDepth levels.
@@ -34,7 +34,7 @@ func DiskUsage(ctx context.Context, dir string) (TreeUsage, error) {
 		bytes := stat.Blocks * blockBytes
 		total.Files++
 		total.Bytes += bytes
-		total.Counted += max(bytes, fileBytes)
+		total.Counted += max(bytes, FileBytes)
 		return nil
 	})
 	return total, err

@@ -38,7 +38,7 @@ func (u Usage) Exceeded() (message string, exceeded bool) {
 		return "", false
 	case u.files > 0 && u.Limit.CmpInt64(u.allocated) >= 0:
 		return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q: each of its %d files counts as at least %d bytes. ",
-			u.Volume, u.Limit.String(), u.files, fileBytes), true
+			u.Volume, u.Limit.String(), u.files, FileBytes), true
 	}
 	return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", u.Volume, u.Limit.String()), true
 }

@@ -117,7 +117,7 @@ func TestUsageWithPodLimit(t *testing.T) {
 	}
 	filetest.Symlink(t, "x", filepath.Join(dir, "link")) // it has no block
 	more, err := s.DiskUsage(t.Context(), pod.UID, dir, dir)
-	if err != nil || more.Bytes != used.Bytes || more.Counted != used.Counted+2*fileBytes {
+	if err != nil || more.Bytes != used.Bytes || more.Counted != used.Counted+2*FileBytes {
 		t.Errorf("usage with a small file: %+v, %v, before %+v", more, err, used)
 	}
 	if _, err := s.DiskUsage(t.Context(), pod.UID, filepath.Join(dir, "file")); err == nil {

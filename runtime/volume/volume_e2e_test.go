@@ -143,7 +143,16 @@ func TestEmptyDirFollows(t *testing.T) {
 	if err := os.WriteFile(large, make([]byte, 3<<19), 0o600); err != nil {
 		t.Error(err)
 	}
+	if err := s.CheckMemory(t.Context(), podOf(memory, disk)); err != nil {
+		t.Errorf("the present size: %v", err)
+	}
 	memory.EmptyDir.SizeLimit = quantity("1Mi")
+	if err := s.CheckMemory(t.Context(), podOf(memory, disk)); err == nil || !strings.Contains(err.Error(), "its new size is 1048576") {
+		t.Errorf("check of a size below that of the files: %v", err)
+	}
+	if err := unix.Statfs(filepath.Dir(large), &limits); err != nil || limits.Blocks*uint64(limits.Bsize) != 2<<20 {
+		t.Errorf("size after a check: %d blocks (%v)", limits.Blocks, err)
+	}
 	if err := s.Prepare(t.Context(), podOf(memory, disk)); err == nil || !strings.Contains(err.Error(), "its new size is 1048576") {
 		t.Errorf("a size below that of the files: %v", err)
 	}

@@ -111,7 +111,7 @@ func (e Emission) Action(a lifecycle.Action) {
 			e.killed(a.Ref)
 		}
 	case lifecycle.ResizePod:
-		if e.facts.Resize.Failed.IsZero() {
+		if e.facts.Resize.Begun != a.N { // otherwise it has failed, or a restart of the daemon has interrupted it
 			e.Emit(api.EventResizeStarted, "", e.resized(""))
 		}
 	case lifecycle.StartRound:

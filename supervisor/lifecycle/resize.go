@@ -15,6 +15,7 @@ type Resize struct {
 	Sandbox   int     `json:"sandbox,omitempty"`  // that was resized: a later one has the cgroups of its definition; 0: the present one
 	Requested Instant `json:"requested,omitzero"` // zero: the pod has the cgroups of its definition
 	Issued    int     `json:"issued,omitempty"`   // number of the request that is being carried out; 0: none
+	Begun     int     `json:"begun,omitempty"`    // number of the newest request that was begun, also if interrupted
 	Failed    Instant `json:"failed,omitzero"`    // the newest failure since the request
 	Reason    Reason  `json:"reason,omitempty"`   // of the failure, see [ReasonInfeasible]
 	Message   string  `json:"message,omitempty"`  // why it failed
@@ -123,7 +124,7 @@ type ResizePod struct {
 	Sandbox int
 }
 
-func (a ResizePod) issued(f *Facts, _ Instant) { f.Resize.Issued = a.N }
+func (a ResizePod) issued(f *Facts, _ Instant) { f.Resize.Issued, f.Resize.Begun = a.N, a.N }
 
 func (a ResizePod) failed(f *Facts, why Failure, at Instant) {
 	if f.Resize.Issued != a.N {

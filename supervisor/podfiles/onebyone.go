@@ -10,9 +10,9 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// oneByOne defers the updates of pods that are replicas of the same object: one is updated, and the next one when it is ready. A replica
-// with the new definition that is not ready keeps the others, which run on. One that was rolled back keeps them too, until the file
-// changes. The first start of replicas is not deferred, and neither is a rollback.
+// oneByOne defers the updates of pods that are replicas of the same object: one is updated, and the next one when that is complete. A
+// replica with the new definition that is not ready, or whose resize is not complete, keeps the others, which run on. One that was rolled
+// back keeps them too, until the file changes. The first start of replicas is not deferred, and neither is a rollback.
 func (f *facts) oneByOne(d *decision) {
 	first := map[string]string{}                               // the pod that is updated now, or that the others wait for, by group
 	for _, name := range slices.Sorted(maps.Keys(f.working)) { // a pod that is being replaced may not exist
@@ -21,10 +21,11 @@ func (f *facts) oneByOne(d *decision) {
 			first[group] = name
 		}
 	}
+	incomplete := map[string]string{} // why its update is not complete, by group
 	for _, name := range sortedNames(f.pods) {
 		p, t := f.pods[name], d.targets[name]
 		if group := groupOf(t); group != "" && first[group] == "" && f.updates(&p, t) {
-			first[group] = name
+			first[group], incomplete[group] = name, p.snapshot.Outcome.Message
 		}
 	}
 	failed := map[string]*content{} // a replica that was rolled back, by group
@@ -49,7 +50,11 @@ func (f *facts) oneByOne(d *decision) {
 			first[group] = s.pod
 			return false
 		default:
-			why = &pending{text: fmt.Sprintf("the update waits until pod %s is ready", first[group])}
+			text := fmt.Sprintf("the update waits until that of pod %s is complete", first[group])
+			if message := incomplete[group]; message != "" {
+				text += ": " + message
+			}
+			why = &pending{text: text}
 		}
 		for i := range d.files {
 			shown := &d.files[i]
@@ -61,7 +66,7 @@ func (f *facts) oneByOne(d *decision) {
 	})
 }
 
-// updates reports whether a replica has been updated and is not ready.
+// updates reports whether a replica has been updated, and that is not complete.
 func (f *facts) updates(p *pod, t *content) bool {
 	if p.stopped || p.deleting || p.held != "" || p.snapshot == nil || len(f.changes(p, t)) > 0 {
 		return false

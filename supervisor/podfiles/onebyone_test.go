@@ -34,9 +34,17 @@ func TestOneByOne(t *testing.T) {
 	b.untilPods(map[string]string{"web-0": "bad", "web-1": "good", "web-2": "good"})
 	b.looks(3)
 	b.untilPods(map[string]string{"web-0": "bad", "web-1": "good", "web-2": "good"})
+	b.fakePods.set(func(f *fakePods) {
+		next := *f.pods["web-0"]
+		next.Outcome.Message = "the resize of the pod is not complete: cannot decrease memory limits"
+		f.pods["web-0"] = &next
+	})
+	b.looks(3)
+	const text = "the update waits until that of pod web-0 is complete: " +
+		"the resize of the pod is not complete: cannot decrease memory limits"
 	for _, f := range b.set.Files() {
 		waits, _ := errors.AsType[*pending](f.Refused)
-		if want := f.Pod != "web-0"; (waits != nil) != want || want && !strings.Contains(waits.text, "until pod web-0 is ready") {
+		if want := f.Pod != "web-0"; (waits != nil) != want || want && waits.text != text {
 			t.Errorf("file of %s: %v", f.Pod, f.Refused)
 		}
 	}
