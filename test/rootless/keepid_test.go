@@ -66,6 +66,42 @@ readinessProbe = { exec = ["test", "-f", "/memory/file"], periodSeconds = 1 }
 volumeMounts = { src = "/src", scratch = "/scratch", memory = "/memory", settings = "/settings" }
 `
 
+// TestKeepIDRanges tests a user whose IDs are two ranges, which end at different IDs for users and for groups.
+//
+// fields: keepID
+func TestKeepIDRanges(t *testing.T) {
+	p := newPerson(t)
+	first, last, end := p.subIDs[0], p.subIDs[0]+p.subIDs[1]-1, p.subIDs[0]+p.subIDs[1]
+	for i, flag := range []string{"uids", "gids"} {
+		middle := first + 500 + 1000*i
+		command(t, "usermod", fmt.Sprintf("--del-sub%s=%d-%d", flag, first, last), p.name)
+		command(t, "usermod", fmt.Sprintf("--add-sub%s=%d-%d", flag, first, middle-1), p.name)
+		command(t, "usermod", fmt.Sprintf("--add-sub%s=%d-%d", flag, middle+1, end-1), p.name)
+	}
+	file := filepath.Join(p.dir, "kept.toml")
+	archive := filepath.Join(p.dir, "kept.tar")
+	writeKept(t, archive)
+	text := fmt.Sprintf(`name = "kept"
+imageArchives = [%q]
+keepID = 1000
+restartPolicy = "Never"
+
+[[containers]]
+name = "app"
+image = "localhost/kept:1"
+command = ["sh", "-ec", "cat /proc/self/uid_map | tr -s ' '; test $(id -u):$(id -g) = 1000:1000"]
+`, archive)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := "app |  0 1000 1\napp |  1 1 500\napp |  501 501 499\napp |  1000 0 1\napp |  1001 1001 64535\n"
+	if out := p.run(t, "podstead", "run", file); out != want {
+		t.Errorf("the map of users in the container: %q, want %q", out, want)
+	}
+	p.run(t, "podstead", "daemon", "stop")
+	await(t, func() bool { return len(p.processes("")) == 0 })
+}
+
 // TestKeepID tests that a container that runs as another user than root reads and writes the files of the person, and that what it writes
 // belongs to the person.
 //
