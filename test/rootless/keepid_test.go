@@ -29,6 +29,7 @@ configMaps = [{ name = "settings", data = { key = "value" } }]
 volumes.src = { hostPath = { path = %q } }
 volumes.scratch = {}
 volumes.memory = { emptyDir = { medium = "Memory" } }
+volumes.image = { image = { reference = "localhost/kept:1" } }
 volumes.settings = { configMap = { name = "settings", defaultMode = 256 } }
 
 [[initContainers]]
@@ -59,11 +60,12 @@ echo changed >>/src/mine
 mkdir /src/made
 echo made >/src/made/file
 echo here >/scratch/home/file
+test $(stat -c %%u:%%g /image/home/app):$(stat -c %%u:%%g /image/bin/busybox) = 0:0:1000:1000
 echo memory >/memory/file
 exec sleep 3600
 """]
 readinessProbe = { exec = ["test", "-f", "/memory/file"], periodSeconds = 1 }
-volumeMounts = { src = "/src", scratch = "/scratch", memory = "/memory", settings = "/settings" }
+volumeMounts = { src = "/src", scratch = "/scratch", memory = "/memory", settings = "/settings", image = "/image" }
 `
 
 // TestKeepIDRanges tests a user whose IDs are two ranges, which end at different IDs for users and for groups.
