@@ -60,8 +60,8 @@ func (r IDRange) Extents() (users, groups []specs.LinuxIDMapping) {
 	return cut(all, "/proc/self/uid_map"), cut(all, "/proc/self/gid_map")
 }
 
-// cut cuts mappings where a line of a map, such as uid_map, ends. Those of IDs that it does not have stay for the kernel to reject, as do all
-// if the file, which was read at the start of the daemon, cannot be read.
+// cut cuts mappings where a line of a map, such as uid_map, ends. Those of IDs that it does not have stay for the kernel to reject, as do
+// all if the file, which was read at the start of the daemon, cannot be read.
 func cut(list []specs.LinuxIDMapping, file string) []specs.LinuxIDMapping {
 	text, _ := os.ReadFile(file)
 	var extents []specs.LinuxIDMapping

@@ -28,6 +28,7 @@ securityContext = { fsGroup = 1000 }
 configMaps = [{ name = "settings", data = { key = "value" } }]
 volumes.src = { hostPath = { path = %q } }
 volumes.scratch = {}
+volumes.claim = { persistentVolumeClaim = { claimName = "shared" } }
 volumes.memory = { emptyDir = { medium = "Memory" } }
 volumes.image = { image = { reference = "localhost/kept:1" } }
 volumes.settings = { configMap = { name = "settings", defaultMode = 256 } }
@@ -60,17 +61,31 @@ echo changed >>/src/mine
 mkdir /src/made
 echo made >/src/made/file
 echo here >/scratch/home/file
+for dir in /src /scratch /memory /claim; do
+	cat /proc/self/mountinfo | grep -q " $dir [^ ]*nosuid"
+done
 test $(stat -c %%u:%%g /image/home/app):$(stat -c %%u:%%g /image/bin/busybox) = 0:0:1000:1000
 echo memory >/memory/file
 exec sleep 3600
 """]
 readinessProbe = { exec = ["test", "-f", "/memory/file"], periodSeconds = 1 }
-volumeMounts = { src = "/src", scratch = "/scratch", memory = "/memory", settings = "/settings", image = "/image" }
+volumeMounts = { src = "/src", scratch = "/scratch", memory = "/memory", settings = "/settings", image = "/image", claim = "/claim" }
+`
+
+// otherPod is a pod without keepID that shares a volume with the pod kept. It takes the path of the image archive.
+const otherPod = `name = "other"
+imageArchives = [%q]
+restartPolicy = "Never"
+volumes.claim = { persistentVolumeClaim = { claimName = "shared" } }
+
+[[containers]]
+name = "app"
+image = "localhost/kept:1"
+command = ["grep", " /claim [^ ]*nosuid", "/proc/self/mountinfo"]
+volumeMounts = { claim = "/claim" }
 `
 
 // TestKeepIDRanges tests a user whose IDs are two ranges, which end at different IDs for users and for groups.
-//
-// fields: keepID
 func TestKeepIDRanges(t *testing.T) {
 	p := newPerson(t)
 	first, last, end := p.subIDs[0], p.subIDs[0]+p.subIDs[1]-1, p.subIDs[0]+p.subIDs[1]
@@ -143,6 +158,12 @@ func TestKeepID(t *testing.T) {
 	if out := p.run(t, "podstead", "exec", "kept", "--", "stat", "-c", "%u:%g", "/scratch/home/copy"); out != "1000:1000\n" {
 		t.Errorf("the owner of a copied file in the container: %q", out)
 	}
+	other := filepath.Join(p.dir, "other.toml")
+	text = fmt.Sprintf(otherPod, archive)
+	if err := os.WriteFile(other, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.run(t, "podstead", "run", other)
 	kill(t, p.one(t, "podstead daemon"))
 	if out := p.run(t, "podstead", "exec", "kept", "--", "sh", "-c", "id -u; cat /memory/file"); out != "1000\nmemory\n" {
 		t.Errorf("after a restart of the daemon: %q", out)
@@ -165,7 +186,7 @@ func writeKept(t *testing.T, path string) {
 	}
 	const user = 1000
 	layer := ocitar.Layer{{Path: "bin", Mode: fs.ModeDir | 0o755}, {Path: "bin/busybox", Mode: 0o755, Data: program}}
-	for _, command := range []string{"cat", "chmod", "chown", "id", "mkdir", "sh", "sleep", "stat", "test", "tr"} {
+	for _, command := range []string{"cat", "chmod", "chown", "grep", "id", "mkdir", "sh", "sleep", "stat", "test", "tr"} {
 		layer = append(layer, ocitar.File{Path: "bin/" + command, Link: "busybox"})
 	}
 	layer = append(layer, ocitar.File{Path: "home", Mode: fs.ModeDir | 0o755},
