@@ -56,6 +56,8 @@ command = ["sh", "-ec", """
 test $(id -u):$(id -g):$(stat -c %%u:%%g /src):$(stat -c %%u /src/root /src/seven | tr '\\n' :) = 1000:1000:1000:1000:0:7:
 cat /src/mine /settings/key
 test $(stat -c %%u:%%g /home/app):$(stat -c %%a:%%u:%%g /home/app/program) = 1000:1000:4750:1000:1000
+cat /proc/self/status | grep -q 'CapEff:.0000000000000000'
+/home/app/cat /proc/self/status | grep -q 'CapEff:.0000000000000400'
 echo home >/home/app/file
 echo changed >>/src/mine
 mkdir /src/made
@@ -173,6 +175,9 @@ func TestKeepID(t *testing.T) {
 	await(t, func() bool { return len(p.processes("")) == 0 })
 }
 
+// bindService is CAP_NET_BIND_SERVICE as the capability of a program, permitted and effective: a struct vfs_cap_data of version 2.
+const bindService = "\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+
 // writeKept writes the archive of an image that runs as user 1000, which owns files in it.
 func writeKept(t *testing.T, path string) {
 	t.Helper()
@@ -192,6 +197,7 @@ func writeKept(t *testing.T, path string) {
 	layer = append(layer, ocitar.File{Path: "home", Mode: fs.ModeDir | 0o755},
 		ocitar.File{Path: "home/app", Mode: fs.ModeDir | 0o700, Owner: user},
 		ocitar.File{Path: "home/app/link", Link: "/gone", Owner: user},
+		ocitar.File{Path: "home/app/cat", Mode: 0o750, Owner: user, Data: program, Capabilities: bindService},
 		ocitar.File{Path: "home/app/program", Mode: fs.ModeSetuid | 0o750, Owner: user})
 	var archive bytes.Buffer
 	if err := ocitar.WriteOCI(&archive, ocitar.Image{
