@@ -255,7 +255,7 @@ func (r *Runtime) openVolumes() error {
 	set, err := volume.New(r.config, volume.Options{
 		DataDir: r.dirs.Pods(), RunDir: r.dirs.RunVolumes(), ClaimsDir: r.dirs.PersistentVolumes(),
 		RecursiveReadOnly: r.ociRuntime.RecursiveReadOnly, HostPaths: r.opts.HostPaths,
-		Protected: r.opts.protected(), Unbindable: r.unbindable,
+		Protected: r.opts.protected(), Unbindable: r.unbindable, Rootless: r.opts.Rootless,
 	})
 	if err == nil {
 		r.volumes = sandbox.NewVolumes(set, r.opts.capacity(r.cgroups), r.index, r.opts.RefreshInterval)

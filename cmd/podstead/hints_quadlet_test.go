@@ -80,7 +80,13 @@ var quadletHints = []quadletHint{
 	},
 	{hint: "set procMount and hostUsers = false in the pod file, and run", before: "Unmask=ALL"},
 	{hint: "or run the pod as root with hostUsers = false in the pod file", before: "UIDMap=0:1:1"},
-	{hint: "write UserNS=keep-id:uid=NUMBER, or", before: "UserNS=keep-id", after: "UserNS=keep-id:uid=1000"},
+	{hint: "write UserNS=keep-id:uid=NUMBER, or", before: "UserNS=keep-id", after: "UserNS=keep-id:uid=1000,gid=1000"},
+	{hint: "add gid, such as UserNS=", before: "UserNS=keep-id:uid=1000", after: "UserNS=keep-id:uid=1000,gid=1000"},
+	{
+		hint:   "set UserNS= in the unit of the pod",
+		before: webUnit + "Pod=shop.pod\nUserNS=keep-id:uid=5,gid=5\n" + dbUnit + "Pod=shop.pod\n" + podUnit,
+		after:  webUnit + "Pod=shop.pod\n" + dbUnit + "Pod=shop.pod\n" + podUnit + "UserNS=keep-id:uid=5,gid=5\n",
+	},
 	{hint: "set fsGroup in the pod file", before: webUnit + "Volume=data.volume:/data\n-- data.volume --\n[Volume]\nUID=1000\n"},
 	{hint: "set network.subnets in podstead.toml", before: webUnit + "Network=a.network\n-- a.network --\n[Network]\nIPv6=true\n"},
 	{

@@ -22,6 +22,17 @@ func LastMapped(text string) int64 {
 	return last
 }
 
+// ExtentEnd returns the ID after the last one of the line that maps an ID, -1 if none does. The text is that of uid_map or gid_map.
+func ExtentEnd(text string, id int64) int64 {
+	for line := range strings.Lines(text) {
+		var first, outside, count int64
+		if n, _ := fmt.Sscan(line, &first, &outside, &count); n == 3 && id >= first && id-first < count {
+			return first + count
+		}
+	}
+	return -1
+}
+
 // UIDOutside returns the ID of a user outside of the user namespace of this process, -1 if it has none. In the first user namespace it is
 // the same one.
 func UIDOutside(uid int) int {

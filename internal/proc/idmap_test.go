@@ -21,6 +21,15 @@ func TestLastMapped(t *testing.T) {
 	}
 }
 
+func TestExtentEnd(t *testing.T) {
+	const mapped = " 0 1000 1\n 1 100000 10\n 11 5000 9\ngarbage\n"
+	for id, want := range map[int64]int64{0: 1, 1: 11, 10: 11, 11: 20, 19: 20, 20: -1} {
+		if got := ExtentEnd(mapped, id); got != want {
+			t.Errorf("%d: %d, want %d", id, got, want)
+		}
+	}
+}
+
 func TestOutsideOf(t *testing.T) {
 	const mapped = "         0       1000          1\n         1     100000      65536\n"
 	for _, test := range []struct {

@@ -155,9 +155,9 @@ func (m *ImageVolumes) isOutdated(ctx context.Context, key, reference string) (b
 }
 
 // mountView mounts the view of a snapshot. The view of an image with a single layer is a bind mount. For a read-only bind mount, containerd
-// (2.4) ignores the ID mapping, therefore this function maps the IDs.
+// (2.4) ignores the ID mapping, therefore this function maps the IDs. With keepID, the IDs are not mapped: an ordinary user cannot do that.
 func mountView(mounts []mount.Mount, dir string, n oci.Namespaces) error {
-	if n.User == "" || len(mounts) != 1 || mounts[0].Type != "bind" {
+	if n.IDs.First == 0 || len(mounts) != 1 || mounts[0].Type != "bind" {
 		return mount.All(mounts, dir)
 	}
 	users, err := os.Open(n.User)

@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 			return err
 		}
 		if n.ids.Kept != 0 {
-			if err := mount.WithTempMount(ctx, mounts, func(root string) error { return keepOwners(root, n.ids) }); err != nil {
+			if err := mount.WithTempMount(ctx, mounts, func(root string) error { return keepOwners(ctx, root, n.ids) }); err != nil {
 				return fmt.Errorf("change owners for keepID: %w", err)
 			}
 		}
@@ -67,7 +68,7 @@ func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 
 // keepOwners changes the owners of the files that belong to the user or the group with the ID that the pod keeps: in the pod, this is the
 // daemon's own ID. Files of root belong to the same user then, without a change.
-func keepOwners(root string, ids namespace.IDRange) error {
+func keepOwners(ctx context.Context, root string, ids namespace.IDRange) error {
 	keep := func(id uint32) int {
 		if id == ids.Kept {
 			return 0
@@ -76,7 +77,7 @@ func keepOwners(root string, ids namespace.IDRange) error {
 	}
 	return filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		var st unix.Stat_t
-		if err == nil {
+		if err = cmp.Or(err, ctx.Err()); err == nil {
 			err = unix.Lstat(path, &st)
 		}
 		if err != nil {
@@ -86,14 +87,38 @@ func keepOwners(root string, ids namespace.IDRange) error {
 		if uid < 0 && gid < 0 {
 			return nil
 		}
-		if err := os.Lchown(path, uid, gid); err != nil {
-			return err
+		if st.Mode&unix.S_IFMT != unix.S_IFREG {
+			return os.Lchown(path, uid, gid)
 		}
-		if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 { // the change has cleared them
-			return unix.Chmod(path, st.Mode&0o7777)
+		capabilities, err := fileCapabilities(path)
+		if err == nil {
+			err = os.Lchown(path, uid, gid)
 		}
-		return nil
+		// The change of the owner has cleared what follows.
+		if err == nil && st.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+			err = unix.Chmod(path, st.Mode&0o7777)
+		}
+		if err == nil && capabilities != nil {
+			err = os.NewSyscallError("setxattr", unix.Lsetxattr(path, capabilityAttribute, capabilities, 0))
+		}
+		return err
 	})
+}
+
+// capabilityAttribute is the extended attribute with the capabilities of a program, see capabilities(7).
+const capabilityAttribute = "security.capability"
+
+// fileCapabilities returns the attribute with the capabilities of a file; nil: it has none.
+func fileCapabilities(path string) ([]byte, error) {
+	value := make([]byte, 64) // the versions have up to 24 bytes
+	n, err := unix.Lgetxattr(path, capabilityAttribute, value)
+	switch {
+	case errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENOTSUP):
+		return nil, nil
+	case err != nil:
+		return nil, os.NewSyscallError("getxattr", err)
+	}
+	return value[:n], nil
 }
 
 // checkRoot returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them before it checks their

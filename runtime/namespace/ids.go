@@ -13,6 +13,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/internal/statefile"
 )
 
@@ -49,8 +50,35 @@ func (r IDRange) Swap(id uint32) uint32 {
 	return id
 }
 
-// Mappings returns the range as the OCI runtime and the snapshotter take it, both for users and groups; nil for the zero
-// value.
+// Extents returns the range as the kernel and the OCI runtime take it, for users and for groups; nil for the zero value. The kernel rejects
+// an extent that spans several lines of the maps of this process: without root, these are the lines of subuid(5) and subgid(5).
+func (r IDRange) Extents() (users, groups []specs.LinuxIDMapping) {
+	all := r.Mappings()
+	if r.Kept == 0 {
+		return all, all
+	}
+	return cut(all, "/proc/self/uid_map"), cut(all, "/proc/self/gid_map")
+}
+
+// cut cuts mappings where a line of a map, such as uid_map, ends. Those of IDs that it does not have stay for the kernel to reject, as do
+// all if the file, which was read at the start of the daemon, cannot be read.
+func cut(list []specs.LinuxIDMapping, file string) []specs.LinuxIDMapping {
+	text, _ := os.ReadFile(file)
+	var extents []specs.LinuxIDMapping
+	for _, m := range list {
+		for m.Size > 0 {
+			size := m.Size
+			if end := proc.ExtentEnd(string(text), int64(m.HostID)); end > 0 {
+				size = uint32(min(end-int64(m.HostID), int64(size)))
+			}
+			extents = append(extents, specs.LinuxIDMapping{ContainerID: m.ContainerID, HostID: m.HostID, Size: size})
+			m.ContainerID, m.HostID, m.Size = m.ContainerID+size, m.HostID+size, m.Size-size
+		}
+	}
+	return extents
+}
+
+// Mappings returns the range as the snapshotter takes it, both for users and groups; nil for the zero value.
 func (r IDRange) Mappings() []specs.LinuxIDMapping {
 	switch {
 	case r.First != 0:

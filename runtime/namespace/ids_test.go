@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
 // ranges returns ranges in a temporary directory with these files of subordinate IDs.
@@ -247,7 +248,39 @@ func TestKept(t *testing.T) {
 			t.Errorf("%+v: mapped to %d", r, next)
 		}
 	}
+	if users, groups := (IDRange{}).Extents(); users != nil || groups != nil {
+		t.Errorf("without a user namespace: %v, %v", users, groups)
+	}
 	if none := (IDRange{}); none.Own() || none.Mappings() != nil || none.Swap(0) != 0 || none.Swap(7) != 7 {
 		t.Error("there is no user namespace")
+	}
+}
+
+// TestCut tests that extents are cut where a line of the map of the daemon ends, in the order of the IDs in containers.
+func TestCut(t *testing.T) {
+	list := IDRange{Kept: 1000, Last: 65536}.Mappings()
+	for _, test := range []struct {
+		text string
+		want []specs.LinuxIDMapping
+	}{
+		{" 0 1000 1\n 1 100000 65536\n", list},
+		{" 0 1000 1\n 1 100000 999\n 1000 200000 64537\n", list},
+		{" 1001 300000 64536\n 0 1000 1\n 1 100000 500\n 501 200000 500\n", []specs.LinuxIDMapping{
+			{ContainerID: 0, HostID: 1000, Size: 1}, {ContainerID: 1, HostID: 1, Size: 500}, {ContainerID: 501, HostID: 501, Size: 499},
+			{ContainerID: 1000, HostID: 0, Size: 1}, {ContainerID: 1001, HostID: 1001, Size: 64536},
+		}},
+		{" 0 1000 1\n 1 100000 2000\n 2001 200000 70000\n", []specs.LinuxIDMapping{
+			{ContainerID: 0, HostID: 1000, Size: 1}, {ContainerID: 1, HostID: 1, Size: 999}, {ContainerID: 1000, HostID: 0, Size: 1},
+			{ContainerID: 1001, HostID: 1001, Size: 1000}, {ContainerID: 2001, HostID: 2001, Size: 63536},
+		}},
+		{"", list},
+	} {
+		file := filepath.Join(t.TempDir(), "map")
+		if err := os.WriteFile(file, []byte(test.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := cut(list, file); !slices.Equal(got, test.want) {
+			t.Errorf("%q: %+v, want %+v", test.text, got, test.want)
+		}
 	}
 }

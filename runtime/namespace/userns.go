@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,14 +17,11 @@ import (
 // cannot enter a user namespace, so a stopped process is started in it. Its namespaces are then set up by the host's
 // root, which has all capabilities in them.
 func pinWithUserNamespace(dir string, o Options) error {
-	var mapping []syscall.SysProcIDMap
-	for _, m := range o.IDs.Mappings() {
-		mapping = append(mapping, syscall.SysProcIDMap{ContainerID: int(m.ContainerID), HostID: int(m.HostID), Size: int(m.Size)})
-	}
+	users, groups := o.IDs.Extents()
 	attr := &os.ProcAttr{Sys: &syscall.SysProcAttr{
 		Cloneflags:  uintptr(o.flags()),
-		UidMappings: mapping,
-		GidMappings: mapping,
+		UidMappings: sysMappings(users),
+		GidMappings: sysMappings(groups),
 		// Without it, processes have no supplementary groups.
 		GidMappingsEnableSetgroups: true,
 		Ptrace:                     true, // the process stops before its first instruction while this thread traces it
@@ -45,6 +43,14 @@ func pinWithUserNamespace(dir string, o Options) error {
 		}
 		return bindNamespaces(dir, o, from) // only after setUp, since Pin takes pinned namespaces as complete
 	})
+}
+
+func sysMappings(list []specs.LinuxIDMapping) []syscall.SysProcIDMap {
+	maps := make([]syscall.SysProcIDMap, len(list))
+	for i, m := range list {
+		maps[i] = syscall.SysProcIDMap{ContainerID: int(m.ContainerID), HostID: int(m.HostID), Size: int(m.Size)}
+	}
+	return maps
 }
 
 // enterAndSetUp moves the calling thread into the namespaces in a directory of /proc and initializes them.

@@ -17,7 +17,7 @@ type Namespaces struct {
 
 // users sets the mappings of the user namespace, if there is one. The OCI runtime requires them even to join an existing one.
 func (n Namespaces) users(s *specs.Linux) {
-	s.UIDMappings, s.GIDMappings = n.IDs.Mappings(), n.IDs.Mappings()
+	s.UIDMappings, s.GIDMappings = n.IDs.Extents()
 }
 
 // namespacesOf lists the namespaces of a container: its own for mounts and, unless the pod shares it, for processes, and the

@@ -11,6 +11,12 @@ var flagOptions = map[string]uintptr{
 	"ro": unix.MS_RDONLY, "nosuid": unix.MS_NOSUID, "nodev": unix.MS_NODEV, "noexec": unix.MS_NOEXEC,
 }
 
+// recursiveOptions are the options of a bind mount that apply to the mounts below it too: the attribute, and the option of the mount alone.
+var recursiveOptions = map[string]struct {
+	attribute uint64
+	option    string
+}{"rro": {unix.MOUNT_ATTR_RDONLY, "ro"}, "rnosuid": {unix.MOUNT_ATTR_NOSUID, "nosuid"}}
+
 // noSymFollow is ST_NOSYMFOLLOW of statfs(2), another value than the flag of mount(2).
 const noSymFollow = 0x2000
 
@@ -43,8 +49,8 @@ func setOptions(root int, options []string) error {
 		case "rbind", "rprivate", "rw":
 		case "rslave":
 			propagation = unix.MS_SLAVE
-		case "rro":
-			if err := MakeMountReadOnly(root); err != nil {
+		case "rro", "rnosuid":
+			if err := setRecursively(root, recursiveOptions[o].attribute); err != nil {
 				return err
 			}
 		default:
@@ -73,6 +79,9 @@ func setOptions(root int, options []string) error {
 }
 
 // MakeMountReadOnly makes a mount and all mounts below it read-only, given a descriptor of its root.
-func MakeMountReadOnly(root int) error {
-	return unix.MountSetattr(root, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+func MakeMountReadOnly(root int) error { return setRecursively(root, unix.MOUNT_ATTR_RDONLY) }
+
+// setRecursively sets an attribute of a mount and of all mounts below it, given a descriptor of its root.
+func setRecursively(root int, attribute uint64) error {
+	return unix.MountSetattr(root, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attribute})
 }

@@ -78,6 +78,9 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	if err != nil {
 		return specs.Mount{}, err
 	}
+	if s.isNoSetuid(p.Spec, v) {
+		options = append(options, s.noSetuid())
+	}
 	sub, err := subPathOf(m, r.Variables)
 	if err != nil {
 		return specs.Mount{}, err
@@ -223,6 +226,21 @@ func (s *Set) options(v *spec.Volume, m *spec.VolumeMount) ([]string, error) {
 		options = append(options, "noexec") // KEP-4639
 	}
 	return options, nil
+}
+
+// isNoSetuid reports whether programs in a volume must not change the user. Root of a pod with keepID is another user in one without it,
+// and the other way round: what this user stores in a shared volume with the setuid bit would run as root. Host paths of pods without
+// keepID stay as they are, since programs of the person may be there.
+func (s *Set) isNoSetuid(p *spec.Pod, v *spec.Volume) bool {
+	return p.KeepID != nil && (v.HostPath != nil || v.EmptyDir != nil) || s.opts.Rootless && v.PersistentVolumeClaim != nil
+}
+
+// noSetuid returns the option for it: also for mounts below the volume, if the OCI runtime can do that.
+func (s *Set) noSetuid() string {
+	if s.opts.RecursiveReadOnly {
+		return "rnosuid"
+	}
+	return "nosuid"
 }
 
 // recursiveReadOnly reports whether mounts below the volume are read-only too (KEP-3857).

@@ -100,6 +100,41 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestNoSetuid tests for which volumes programs do not change the user: those that pods with other users as root may share.
+func TestNoSetuid(t *testing.T) {
+	host := spec.Volume{HostPath: &spec.HostPathVolume{}}
+	for _, test := range []struct {
+		name           string
+		volume         spec.Volume
+		kept, rootless bool
+		want           bool
+	}{
+		{"claim, keepID", claim("c"), true, true, true},
+		{"claim without keepID", claim("c"), false, true, true},
+		{"claim of root", claim("c"), false, false, false},
+		{"host path, keepID", host, true, true, true},
+		{"host path without keepID", host, false, true, false},
+		{"host path of root", host, false, false, false},
+		{"emptyDir, keepID", spec.Volume{EmptyDir: &spec.EmptyDirVolume{}}, true, true, true},
+		{"emptyDir without keepID", spec.Volume{EmptyDir: &spec.EmptyDirVolume{}}, false, true, false},
+	} {
+		pod := &spec.Pod{}
+		if test.kept {
+			pod.KeepID = new(int64(1000))
+		}
+		s := &Set{opts: Options{Rootless: test.rootless}}
+		if got := s.isNoSetuid(pod, &test.volume); got != test.want {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+	if got := (&Set{}).noSetuid(); got != "nosuid" {
+		t.Errorf("without recursive options: %q", got)
+	}
+	if got := (&Set{opts: Options{RecursiveReadOnly: true}}).noSetuid(); got != "rnosuid" {
+		t.Errorf("with recursive options: %q", got)
+	}
+}
+
 func TestRootPropagation(t *testing.T) {
 	m := func(option string) specs.Mount { return specs.Mount{Options: []string{"rbind", option, "rw"}} }
 	for _, test := range []struct {

@@ -148,14 +148,14 @@ func (n *nesting) independent(i int) error {
 	m := &n.mounts[i]
 	m.Options = slices.Clone(m.Options)
 	for k, o := range m.Options {
-		switch o {
-		case "rprivate": // they are private already
+		switch recursive := recursiveOptions[o]; {
+		case o == "rprivate": // they are private already
 			m.Options[k] = "private"
-		case "rro":
-			if err := MakeMountReadOnly(n.roots[i]); err != nil {
-				return fmt.Errorf("make %s read-only: %w", m.Source, err)
+		case recursive.option != "":
+			if err := setRecursively(n.roots[i], recursive.attribute); err != nil {
+				return fmt.Errorf("set option %s of %s: %w", o, m.Source, err)
 			}
-			m.Options[k] = "ro"
+			m.Options[k] = recursive.option
 		}
 	}
 	return nil

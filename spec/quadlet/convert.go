@@ -363,6 +363,9 @@ func (c *converter) convert() {
 			c.take(&scope{p, nil, p.unit})
 		}
 		for _, m := range p.members {
+			if p.KeepID != nil {
+				m.RunAsKept(*p.KeepID)
+			}
 			c.probes(m)
 		}
 	}

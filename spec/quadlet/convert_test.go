@@ -292,9 +292,11 @@ func TestKeys(t *testing.T) {
 		{"UserNS=auto", `hostUsers = false`, ""},
 		{"UserNS=host", `image`, ""},
 		{
-			"UserNS=keep-id:uid=200", `(?s)keepID = 200.*securityContext = \{ runAsUser = 200, runAsGroup = 200 \}`, "",
+			"UserNS=keep-id:uid=200,gid=200", `(?s)keepID = 200.*securityContext = \{ runAsUser = 200, runAsGroup = 200 \}`, "",
 		},
-		{"UserNS=keep-id:uid=200,gid=200\nUser=7", `(?s)keepID = 200.*runAsUser = 7`, ""},
+		{"UserNS=keep-id:uid=200", `(?s)keepID = 200.*runAsGroup = 200`, `UserNS: the group in the containers is 200`},
+		{"UserNS=keep-id:uid=200,gid=200\nUser=7", `(?s)keepID = 200.*securityContext.runAsUser = 7\n`, ""},
+		{"UserNS=keep-id:uid=200,gid=200\nUser=7:8", `(?s)keepID = 200.*securityContext = \{ runAsUser = 7, runAsGroup = 8 \}`, ""},
 		{"UserNS=keep-id", "", `lost: the mapping of IDs`},
 		{"UserNS=keep-id:uid=200,gid=201", "", `lost: the mapping of IDs`},
 		{"UserNS=keep-id:gid=200", "", `lost: the mapping of IDs`},

@@ -1,6 +1,7 @@
 package quadlet
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -164,15 +165,21 @@ func takeUserNS(c *converter, x *scope, list []entry) {
 	e, text := c.last(x, list)
 	switch mode, options, _ := strings.Cut(text, ":"); {
 	case mode == "host" || mode == "":
+	case x.member != nil && len(x.members) > 1:
+		c.lose(e, "the containers of a pod have one user namespace", "set UserNS= in the unit of the pod")
 	case mode == "auto" && options == "":
 		x.HostUsers = new(false)
 	default:
-		id, ok := spec.ParseKeepID(text)
+		id, hasGroup, ok := spec.ParseKeepID(text)
 		if !ok {
 			c.lose(e, noUserNS, userNSHint)
 			return
 		}
 		x.KeepID = &id
-		x.podSecurity().RunAsUser, x.podSecurity().RunAsGroup = &id, &id // unless a container has User=, as in Podman
+		if !hasGroup {
+			c.problem(e, fmt.Sprintf("the group in the containers is %d, where Podman takes the number of the group on the host", id),
+				"add gid, such as UserNS=keep-id:uid=1000,gid=1000")
+			c.problems[len(c.problems)-1].Warning = true
+		}
 	}
 }

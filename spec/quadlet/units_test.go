@@ -175,6 +175,11 @@ func TestOrder(t *testing.T) {
 		"a default instance": {
 			"-- b@.container --\n[Container]\nImage=i:1\nExec=%i\n[Install]\nDefaultInstance=y\n", "b-y: main b-y()",
 		},
+		"a user namespace of one of two containers": {
+			"-- a.container --\n[Container]\nPod=p.pod\nImage=i:1\nUserNS=keep-id:uid=5,gid=5\n" +
+				"-- b.container --\n[Container]\nPod=p.pod\nImage=i:1\n-- p.pod --\n[Pod]\n",
+			"UserNS: lost: the containers of a pod have one user namespace",
+		},
 		"a template alone": {"-- b@.container --\n[Container]\nImage=i:1\n", "the template has no instance"},
 	} {
 		all, problems := pods(t, write(t, test.archive), spec.Options{})
@@ -681,4 +686,35 @@ func FuzzConvert(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestKeepIDUsers tests that the containers of a pod with a kept user run as that user, apart from those with a user of their own.
+func TestKeepIDUsers(t *testing.T) {
+	t.Parallel()
+	all, problems := pods(t, write(t, `
+-- p.pod --
+[Pod]
+UserNS=keep-id:uid=5,gid=5
+-- a.container --
+[Container]
+Pod=p.pod
+Image=i:1
+-- b.container --
+[Container]
+Pod=p.pod
+Image=i:1
+User=7
+`), spec.Options{})
+	if len(all) != 1 || len(all["p"].Containers) != 2 {
+		t.Fatalf("got %v: %v", all, problems)
+	}
+	want := map[string]spec.SecurityContext{"a": {RunAsUser: new(int64(5)), RunAsGroup: new(int64(5))}, "b": {RunAsUser: new(int64(7))}}
+	for _, c := range all["p"].Containers {
+		if diff := cmp.Diff(want[c.Name], *c.SecurityContext); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", c.Name, diff)
+		}
+	}
+	if id := all["p"].KeepID; id == nil || *id != 5 {
+		t.Errorf("keepID: %v", id)
+	}
 }

@@ -49,6 +49,8 @@ type File struct {
 	Link string
 	// Owner is the ID of the user and of the group. 0: root.
 	Owner int
+	// Capabilities is the value of the extended attribute security.capability. Empty: none.
+	Capabilities string
 }
 
 // blob is content with its descriptor.
@@ -173,6 +175,9 @@ func (l Layer) tar() ([]byte, error) {
 	for _, f := range l {
 		h := &tar.Header{
 			Name: f.Path, Mode: int64(f.Mode.Perm()), Size: int64(len(f.Data)), Typeflag: tar.TypeReg, Uid: f.Owner, Gid: f.Owner,
+		}
+		if f.Capabilities != "" {
+			h.PAXRecords = map[string]string{"SCHILY.xattr.security.capability": f.Capabilities}
 		}
 		if f.Mode&fs.ModeSticky != 0 {
 			h.Mode |= 0o1000

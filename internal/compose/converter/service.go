@@ -37,6 +37,12 @@ func (c *converter) service(w *pod, name string) {
 	container.Lifecycle = c.lifecycle(w, path, &s)
 	restart, limit := c.restartPolicy(name), c.maxRestarts(name)
 	c.podFields(w, path, &s)
+	if w.KeepID != nil { // the pod has no other service
+		container.RunAsKept(*w.KeepID)
+		for i := range w.InitContainers {
+			w.InitContainers[i].RunAsKept(*w.KeepID)
+		}
+	}
 	first, once, healthy := c.dependedOn(name)
 	if (once || first) && limit != nil {
 		c.drop(append(path, "restart"), "a container that others of its pod start after has no maximum of restarts")
@@ -223,7 +229,7 @@ func (w *pod) ofPod(path []string) bool { return len(path) == 2 && len(w.service
 // userNamespace sets the user of the host that a pod with one service keeps.
 func (c *converter) userNamespace(w *pod, path []string, s *types.ServiceConfig) {
 	at := append(slices.Clone(path), "userns_mode")
-	switch id, keeps := spec.ParseKeepID(s.UserNSMode); {
+	switch id, hasGroup, keeps := spec.ParseKeepID(s.UserNSMode); {
 	case s.UserNSMode == "" || s.UserNSMode == "host":
 	case !keeps:
 		c.lose(at, "the mapping of IDs cannot be chosen", "write keep-id:uid=NUMBER, or set hostUsers = false in the pod file")
@@ -231,7 +237,10 @@ func (c *converter) userNamespace(w *pod, path []string, s *types.ServiceConfig)
 		c.lose(at, "the services of a pod have one user namespace", "set keepID in the pod file")
 	default:
 		w.KeepID = &id
-		w.security().RunAsUser, w.security().RunAsGroup = &id, &id // unless the service has a user, as in Podman
+		if !hasGroup {
+			c.report(at, fmt.Sprintf("the group in the containers is %d, where Podman takes the number of the group on the host", id),
+				"add gid, such as keep-id:uid=1000,gid=1000", true)
+		}
 	}
 }
 
