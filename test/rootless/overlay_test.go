@@ -41,7 +41,8 @@ func TestWithoutOverlay(t *testing.T) {
 		t.Errorf("doctor:\n%s", out)
 	}
 	kill(t, p.one(t, "podstead daemon"))
-	if out := p.run(t, "podstead", "exec", "web", "--", "sh", "-c", "cat /root/file; ls /bin/vi || echo removed"); out != "written\nremoved\n" {
+	out = p.run(t, "podstead", "exec", "web", "--", "sh", "-c", "cat /root/file; ls /bin/vi || echo removed")
+	if out != "written\nremoved\n" {
 		t.Errorf("after a restart of the daemon: %q", out)
 	}
 	p.run(t, "podstead", "stop", "web")
