@@ -3,7 +3,6 @@
 package runtime_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -30,15 +30,17 @@ func (p *pod) exec(ref lifecycle.Ref, timeout time.Duration, script string) (int
 func (p *pod) running() []string {
 	p.Helper()
 	var lines []string
-	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	pids, err := proc.List()
 	if err != nil {
 		p.Fatal(err)
 	}
-	for _, file := range files {
-		cgroup, _ := os.ReadFile(file)
-		cmdline, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-		if strings.Contains(string(cgroup), p.cgroup(uid)+"/") && len(cmdline) > 0 {
-			lines = append(lines, string(bytes.ReplaceAll(bytes.TrimRight(cmdline, "\x00"), []byte{0}, []byte{' '})))
+	for _, pid := range pids {
+		cgroup, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+		if !strings.Contains(string(cgroup), p.cgroup(uid)+"/") {
+			continue
+		}
+		if stat, err := proc.StatOf(pid); err == nil && stat.Running() {
+			lines = append(lines, strings.Join(proc.Args(pid), " ")) // empty at the start of a program
 		}
 	}
 	return lines

@@ -29,7 +29,23 @@ func newManifests(t *testing.T) *manifests {
 	f.CheckLeftovers(deadline, stopAll...)
 	m := &manifests{Fixture: f, dir: filepath.Join(f.ConfigDir(), "pods.d"), data: filepath.Join(f.Dir, "data")}
 	m.Check(errors.Join(os.MkdirAll(m.dir, 0o755), os.Mkdir(m.data, 0o755)))
+	t.Cleanup(m.end)
 	return m
+}
+
+// end removes the files, and waits until the pods are removed: the images of a pod that has a file are kept.
+func (m *manifests) end() {
+	if m.Failed() {
+		return
+	}
+	m.exit(true)
+	m.Check(os.RemoveAll(filepath.Join(m.dir, "other.toml")))
+	m.Await(func() error {
+		if out, err := m.Podstead(m.Ctx(), "get", "-o", "name"); err != nil || out != "" {
+			return errors.Join(err, fmt.Errorf("the pods are %q, want none", out))
+		}
+		return nil
+	})
 }
 
 // manifest is the file of a pod with one container, which takes as long as the grace period allows to exit, and holds a host port.
