@@ -22,8 +22,8 @@ const (
 var ErrOverlay = errors.New("the images and containers are layers of overlayfs")
 
 // selectSnapshotter returns the snapshotter of an engine, and why it is not that of overlayfs. The engine keeps the one that it has layers
-// of: its containers are in them. Layers returns their directory, and try is [tryOverlay]. An engine with layers of overlayfs also starts
-// while that cannot be tried, as on a full disk.
+// of: its containers are in them. Layers returns their directory, and try is [tryOverlay]. An engine with layers also starts while overlayfs
+// cannot be tried, as on a full disk.
 func selectSnapshotter(
 	dir string, layers func(snapshotter string) string, try func(dir string) (reason string, err error),
 ) (name, reason string, err error) {
@@ -40,6 +40,8 @@ func selectSnapshotter(
 		return "", "", fmt.Errorf("%w: %s", ErrOverlay, reason)
 	case has[overlay]:
 		return overlay, "", nil
+	case has[native] && err != nil:
+		return native, "overlayfs cannot be tried: " + err.Error(), nil
 	case err != nil:
 		return "", "", err
 	case reason != "":
@@ -88,12 +90,17 @@ func tryOverlay(dir string) (reason string, err error) {
 		return reasonOf(fmt.Errorf("overlayfs cannot be mounted: %w", err))
 	}
 	replaced := filepath.Join(target, "dir")
-	if err := errors.Join(os.RemoveAll(replaced), os.Mkdir(replaced, 0o700)); err != nil {
+	const noAttributes = "overlayfs cannot replace a directory: the file system has no extended attributes"
+	err = errors.Join(os.RemoveAll(replaced), os.Mkdir(replaced, 0o700))
+	switch {
+	case errors.Is(err, unix.EIO): // of overlayfs itself (ovl_set_opaque)
+		return noAttributes, nil
+	case err != nil:
 		return reasonOf(fmt.Errorf("overlayfs cannot replace a directory: %w", err))
 	}
 	switch _, err := os.Stat(filepath.Join(replaced, "old")); {
 	case err == nil:
-		return "overlayfs cannot replace a directory: the file system has no extended attributes", nil
+		return noAttributes, nil
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
 	}
@@ -102,7 +109,7 @@ func tryOverlay(dir string) (reason string, err error) {
 
 // reasonOf returns the text of an error of overlayfs. What the host lacks at present, such as disk space, is an error instead.
 func reasonOf(err error) (reason string, other error) {
-	for _, lacks := range []error{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EIO} {
+	for _, lacks := range []error{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
 		if errors.Is(err, lacks) {
 			return "", err
 		}

@@ -26,7 +26,7 @@ func TestSelectSnapshotter(t *testing.T) {
 		{"", "", unix.ENOSPC, "", ""},
 		{native, "", nil, native, "the images were unpacked while overlayfs did not work"},
 		{native, unsupported, nil, native, unsupported},
-		{native, "", unix.ENOSPC, "", ""},
+		{native, "", unix.ENOSPC, native, "overlayfs cannot be tried: no space left on device"},
 		{overlay, "", nil, overlay, ""},
 		{overlay, unsupported, nil, "", ""},
 		{overlay, "", unix.ENOSPC, overlay, ""},

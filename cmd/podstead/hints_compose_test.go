@@ -37,7 +37,7 @@ var composeHints = []composeHint{
 		hint:   "set keepID in the pod file",
 		before: "services: {web: {image: web}, log: {image: log, network_mode: \"service:web\", userns_mode: \"keep-id:uid=5\"}}",
 	},
-	{hint: "write keep-id:uid=NUMBER, or", before: "userns_mode: keep-id", after: `userns_mode: "keep-id:uid=1000,gid=1000"`},
+	{hint: "write keep-id:uid=NUMBER,gid=NUMBER, or", before: "userns_mode: keep-id", after: `userns_mode: "keep-id:uid=1000,gid=1000"`},
 	{hint: "add gid, such as keep-id", before: `userns_mode: "keep-id:uid=5"`, after: `userns_mode: "keep-id:uid=5,gid=5"`},
 	{
 		hint:   "set pidsLimit in the pod file",

@@ -80,7 +80,7 @@ var quadletHints = []quadletHint{
 	},
 	{hint: "set procMount and hostUsers = false in the pod file, and run", before: "Unmask=ALL"},
 	{hint: "or run the pod as root with hostUsers = false in the pod file", before: "UIDMap=0:1:1"},
-	{hint: "write UserNS=keep-id:uid=NUMBER, or", before: "UserNS=keep-id", after: "UserNS=keep-id:uid=1000,gid=1000"},
+	{hint: "write UserNS=keep-id:uid=NUMBER,gid=NUMBER, or", before: "UserNS=keep-id", after: "UserNS=keep-id:uid=1000,gid=1000"},
 	{hint: "add gid, such as UserNS=", before: "UserNS=keep-id:uid=1000", after: "UserNS=keep-id:uid=1000,gid=1000"},
 	{
 		hint:   "set UserNS= in the unit of the pod",

@@ -44,7 +44,8 @@ func Hint(err error, c *config.Config) string {
 		return "install crun or runc (Debian: apt-get install crun runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME"
 	case errors.Is(err, runtime.ErrOverlay):
 		return "load the module with modprobe overlay, or move " + c.StateDir +
-			" to a local file system with extended attributes, such as ext4, xfs or btrfs" + notAffected
+			" to a local file system with extended attributes, such as ext4, xfs or btrfs; or remove its directory engine, " +
+			"after which images are pulled or imported again and containers start anew" + notAffected
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return "free disk space in " + c.StateDir + ", " + c.RunDir + " and " + c.LogDir + "; podstead doctor shows how much is free"
 	case errors.Is(err, syscall.EROFS):

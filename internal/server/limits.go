@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,6 +24,8 @@ const (
 	maxUserConnections = 256
 	// maxReaders is the maximum number of connections to the read-only socket, so that its users cannot exclude those of the other one.
 	maxReaders = 512
+	// startTimeout is how long a server that closes waits for the rest of requests that it has begun to read.
+	startTimeout = 100 * time.Millisecond
 	// maxRefused is the maximum number of connections that receive the response that there are too many. Further ones are closed.
 	maxRefused = 64
 )
@@ -73,6 +77,8 @@ type connections struct {
 	idle []*conn
 	// closing: new connections are closed.
 	closing bool
+	// answered is closed when no connection is left that had a request when closing began, and no response. nil: closing has not begun.
+	answered chan struct{}
 }
 
 // conn is a connection of a client.
@@ -84,8 +90,18 @@ type conn struct {
 	readOnly bool // it came over the read-only socket
 	refused  bool // there are too many connections: requests are rejected
 
-	of   *connections
-	once sync.Once
+	received atomic.Bool // a part of a request was read, since the last response
+	of       *connections
+	once     sync.Once
+}
+
+// Read reads from the connection.
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.received.Store(true)
+	}
+	return n, err
 }
 
 // Close closes the connection, and makes room for another one.
@@ -94,8 +110,11 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// unread reports whether the client has sent something that was not read, such as a request.
-func (c *conn) unread() bool {
+// requested reports whether the client has sent a request, or a part of it.
+func (c *conn) requested() bool {
+	if c.received.Load() {
+		return true
+	}
 	socket, ok := c.Conn.(*net.UnixConn)
 	if !ok {
 		return false
@@ -116,11 +135,18 @@ func (n *connections) track(c net.Conn, state http.ConnState) {
 		return
 	}
 	n.mu.Lock()
+	waited := len(n.idle) > 0
 	n.idle = slices.DeleteFunc(n.idle, func(other *conn) bool { return other == own })
-	if state == http.StateNew || state == http.StateIdle {
+	if state == http.StateIdle {
+		own.received.Store(false)
+	}
+	if !n.closing && (state == http.StateNew || state == http.StateIdle) {
 		n.idle = append(n.idle, own)
 	}
-	late := n.closing && state == http.StateNew && !own.unread()
+	if n.closing && waited && len(n.idle) == 0 {
+		close(n.answered)
+	}
+	late := n.closing && state == http.StateNew && !own.requested()
 	n.mu.Unlock()
 	if late {
 		_ = own.Close()
@@ -129,16 +155,32 @@ func (n *connections) track(c net.Conn, state http.ConnState) {
 
 // closeIdle closes connections without a request, and new ones. [http.Server.Shutdown] would wait five seconds for the first request of one
 // that has had none. Clients of package http often have such a connection: they connect, and meanwhile another connection becomes free.
-func (n *connections) closeIdle() {
+//
+// A connection whose request has not been read whole counts as idle in package http, which closes it. So closeIdle waits until such requests
+// are being answered, or for startTimeout.
+func (n *connections) closeIdle(ctx context.Context) {
+	var idle []*conn
 	n.mu.Lock()
-	n.closing = true
-	idle := n.idle
-	n.idle = nil
+	n.closing, n.answered = true, make(chan struct{})
+	n.idle = slices.DeleteFunc(n.idle, func(c *conn) bool {
+		if c.requested() {
+			return false
+		}
+		idle = append(idle, c)
+		return true
+	})
+	if len(n.idle) == 0 {
+		close(n.answered)
+	}
 	n.mu.Unlock()
 	for _, c := range idle {
-		if !c.unread() {
-			_ = c.Close()
-		}
+		_ = c.Close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	select {
+	case <-n.answered:
+	case <-ctx.Done():
 	}
 }
 

@@ -183,7 +183,7 @@ func (s *Server) ServeReadOnly(l net.Listener) error {
 // Close closes the listeners, interrupts all streams and sessions, and waits until requests in progress complete or ctx ends.
 func (s *Server) Close(ctx context.Context) error {
 	s.cancel()
-	s.conns.closeIdle()
+	s.conns.closeIdle(ctx)
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return s.http.Close()

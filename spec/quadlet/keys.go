@@ -45,7 +45,7 @@ const (
 	buildHint   = "build the image with another tool, write its name as Image=NAME, and add it with podstead image import FILE"
 	loginHint   = "run podstead login REGISTRY"
 	hostHint    = "write an entry of initContainers, or a unit of systemd that starts before podstead.service"
-	userNSHint  = "write UserNS=keep-id:uid=NUMBER, or run the pod as root with hostUsers = false in the pod file"
+	userNSHint  = "write UserNS=keep-id:uid=NUMBER,gid=NUMBER, or run the pod as root with hostUsers = false in the pod file"
 	networkHint = "limit access with the IP address of PublishPort=, or with the firewall of the host"
 )
 

@@ -166,7 +166,7 @@ func takeUserNS(c *converter, x *scope, list []entry) {
 	switch mode, options, _ := strings.Cut(text, ":"); {
 	case mode == "host" || mode == "":
 	case x.member != nil && len(x.members) > 1:
-		c.lose(e, "the containers of a pod have one user namespace", "set UserNS= in the unit of the pod")
+		c.lose(e, "the containers of a pod have one user namespace", "set UserNS= in the unit of the pod, or keepID in the pod file")
 	case mode == "auto" && options == "":
 		x.HostUsers = new(false)
 	default:

@@ -15,12 +15,20 @@ import (
 // Serve is the process of [compose.Convert]: it limits itself, converts the request on in, and writes the result to out. The version is
 // that of the program.
 func Serve(ctx context.Context, version string, in io.Reader, out io.Writer) error {
-	var q compose.Request
-	if err := json.NewDecoder(in).Decode(&q); err != nil {
+	text, err := io.ReadAll(in)
+	if err != nil {
 		return fmt.Errorf("read the request: %w", err)
 	}
-	if q.Version != version {
-		return fmt.Errorf("%w: %s and %s", compose.ErrVersion, q.Version, version)
+	var of struct{ Version string } // the other fields may differ in another version
+	if err := json.Unmarshal(text, &of); err != nil {
+		return fmt.Errorf("read the request: %w", err)
+	}
+	if of.Version != version {
+		return fmt.Errorf("%w: %s and %s", compose.ErrVersion, of.Version, version)
+	}
+	var q compose.Request
+	if err := json.Unmarshal(text, &q); err != nil {
+		return fmt.Errorf("read the request: %w", err)
 	}
 	if len(q.Files) == 0 || len(q.Names) != len(q.Files) {
 		return errors.New("read the request: no files")

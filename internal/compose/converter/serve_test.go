@@ -18,7 +18,9 @@ func TestServeVersion(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{string(request), "podstead and podstead-compose are not of the same version: v2 and v1"},
 		{`{"Version": "v1"}`, "no files"},
-		{`{"Version"`, "unexpected EOF"},
+		{`{"Version": "v2", "Files": 1}`, "podstead and podstead-compose are not of the same version: v2 and v1"},
+		{`{"Version": "v1", "Files": 1}`, "cannot unmarshal"},
+		{`{"Version"`, "unexpected end"},
 	} {
 		var out bytes.Buffer
 		err := Serve(t.Context(), "v1", strings.NewReader(c.in), &out)

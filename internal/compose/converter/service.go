@@ -232,7 +232,7 @@ func (c *converter) userNamespace(w *pod, path []string, s *types.ServiceConfig)
 	switch id, hasGroup, keeps := spec.ParseKeepID(s.UserNSMode); {
 	case s.UserNSMode == "" || s.UserNSMode == "host":
 	case !keeps:
-		c.lose(at, "the mapping of IDs cannot be chosen", "write keep-id:uid=NUMBER, or set hostUsers = false in the pod file")
+		c.lose(at, "the mapping of IDs cannot be chosen", "write keep-id:uid=NUMBER,gid=NUMBER, or set hostUsers = false in the pod file")
 	case !w.ofPod(path):
 		c.lose(at, "the services of a pod have one user namespace", "set keepID in the pod file")
 	default:
