@@ -132,8 +132,10 @@ func (g *Goal) started(p *api.Pod) (bool, error) {
 		}
 	}
 	if g.Changed { // until it is ready
-		if why := condition(p, api.PodResizeInProgress).Message; why != "" {
-			return false, errors.New(cmp.Or(Resizing(p), "the resize of the pod is not complete: "+why))
+		for _, t := range []api.ConditionType{api.PodResizeInProgress, api.PodResizePending} {
+			if why := condition(p, t).Message; why != "" {
+				return false, errors.New(cmp.Or(Resizing(p), "the resize of the pod is not complete: "+why))
+			}
 		}
 		return false, nil
 	}

@@ -85,6 +85,15 @@ func resizing(why string) func(*api.Pod) {
 	}
 }
 
+// infeasible reports that the resize requires a restart.
+func infeasible(p *api.Pod) {
+	for i := range p.Status.Conditions {
+		if c := &p.Status.Conditions[i]; c.Type == api.PodResizeInProgress {
+			c.Type = api.PodResizePending
+		}
+	}
+}
+
 // TestResizing: only a pod that is ready otherwise has a resize that a timeout is about.
 func TestResizing(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -170,6 +179,11 @@ func TestReady(t *testing.T) {
 			watch{with(pod("1", "new"), request(3), resizing("")), with(pod("1", "new"), request(3), resizing("below usage"))},
 			2,
 			"the resize of the pod is not complete: below usage",
+		},
+		"limits require a restart of a pod that is not ready, with a goal of started containers": {
+			Goal{SpecHash: "new", Changed: true, Started: true, Before: &before.Object},
+			watch{with(pod("1", "new"), request(3), resizing("no cgroup"), notReady, infeasible)}, 1,
+			"the resize of the pod is not complete: no cgroup",
 		},
 		"limits of an earlier change are refused, with a goal of started containers": {
 			Goal{Started: true}, watch{with(pod("1", "new"), inState(runs, "1"), resizing("below usage"))}, 1, "",
