@@ -3,6 +3,7 @@
 package hostile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -331,8 +332,10 @@ func TestStoppedRuntime(t *testing.T) {
 		}
 		return nil
 	})
-	f.Await(func() error { // the OCI runtime can leave the PID namespace before it is stopped
-		_, err := f.Podstead(f.Ctx(), "exec", "stopper", "--", "true")
+	f.Await(func() error { // the OCI runtime can leave the PID namespace before it is stopped, and the command may be stopped instead
+		ctx, cancel := context.WithTimeout(f.Ctx(), deadline/3)
+		defer cancel()
+		_, err := f.Podstead(ctx, "exec", "stopper", "--", "true")
 		if err == nil || !strings.Contains(err.Error(), "stops the OCI runtime") {
 			return fmt.Errorf("exec: %w", err)
 		}
