@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/podstead/podstead/internal/proc"
@@ -93,54 +90,14 @@ func VersionOf(ctx context.Context, program string) (string, error) {
 	return v.Version, nil
 }
 
-// Executes reports whether monitor and keeper execute a program. The files are compared, since builds for development have no version.
+// Executes reports whether monitor and keeper execute a program.
 func (h Hello) Executes(program string) (bool, error) {
 	for _, pid := range []int{h.PID, h.Keeper} {
-		same, err := sameContent("/proc/"+strconv.Itoa(pid)+"/exe", program)
-		if !same || err != nil {
+		if same, err := proc.Executes(pid, program); !same || err != nil {
 			return false, err
 		}
 	}
 	return true, nil
-}
-
-// sameContent reports whether two files have the same content.
-func sameContent(one, other string) (bool, error) {
-	var files [2]*os.File
-	var infos [2]os.FileInfo
-	for i, path := range []string{one, other} {
-		f, err := os.Open(path)
-		if err != nil {
-			return false, err
-		}
-		defer f.Close()
-		if infos[i], err = f.Stat(); err != nil {
-			return false, err
-		}
-		files[i] = f
-	}
-	if os.SameFile(infos[0], infos[1]) {
-		return true, nil
-	}
-	if infos[0].Size() != infos[1].Size() {
-		return false, nil
-	}
-	var parts [2][64 << 10]byte
-	for {
-		var n [2]int
-		for i, f := range files {
-			var err error
-			if n[i], err = io.ReadFull(f, parts[i][:]); err != nil && err != io.EOF && !errors.Is(err, io.ErrUnexpectedEOF) {
-				return false, err
-			}
-		}
-		if !bytes.Equal(parts[0][:n[0]], parts[1][:n[1]]) {
-			return false, nil
-		}
-		if n[0] == 0 {
-			return true, nil
-		}
-	}
 }
 
 // replaceWhenIdle replaces the monitor when nothing is in progress, or at the end of the timeout.
