@@ -172,7 +172,7 @@ func (o Options) network(bootID string) sandbox.NetworkOptions {
 		Mode: o.NetworkMode, Bridge: o.Bridge, Subnets: o.Subnets, BootID: bootID, Dirs: o.dirs(), Log: o.Logger,
 	}
 	if o.Rootless {
-		n.Forwarder = forwarder.Socket(o.RunDir)
+		n.Forwarder, n.MonitorPath = forwarder.Socket(o.RunDir), o.MonitorPath
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package rootless
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -82,6 +83,8 @@ type names struct {
 	Forwarder      process   `json:"forwarder,omitzero"`
 	ForwarderError string    `json:"forwarderError,omitempty"`
 	ForwarderTried time.Time `json:"forwarderTried,omitzero"`
+	// HandsOver is true for a forwarder that another build can replace. That of an earlier version is killed.
+	HandsOver bool `json:"forwarderHandsOver,omitempty"`
 }
 
 // Inside reports whether this process was started by [Namespaces.Enter]: it has the variable, and is in a user namespace that maps a part
@@ -264,7 +267,8 @@ func (n *Namespaces) connect(ctx context.Context, r names, anchor process) error
 }
 
 // connectForwarder starts the forwarder for a process in the namespaces, if none of its processes runs: a worker has all ports, and serves
-// the daemon alone. It replaces one whose socket was removed, since no daemon can connect to it.
+// the daemon alone. It replaces one whose socket was removed, since no daemon can connect to it, and one that cannot leave its ports to
+// another build.
 func (n *Namespaces) connectForwarder(ctx context.Context, r *names, anchor process) {
 	if n.forwarder(*r) != (process{}) {
 		return
@@ -274,6 +278,7 @@ func (n *Namespaces) connectForwarder(ctx context.Context, r *names, anchor proc
 	err := n.endForwarder(ctx)
 	if err == nil {
 		r.Forwarder, err = n.startForwarder(ctx, anchor)
+		r.HandsOver = true
 	}
 	if err != nil {
 		r.ForwarderError, r.ForwarderTried = err.Error(), time.Now()
@@ -342,18 +347,21 @@ func (n *Namespaces) lacks(r names, now time.Time) bool {
 	return lacks && n.find(r) != (process{})
 }
 
-// forwarder returns a process of the forwarder. None: it does not run, or daemons cannot connect to it, since its socket was removed.
+// forwarder returns a process of the forwarder. None: it does not run, daemons cannot connect to it, since its socket was removed, or it is
+// that of an earlier version.
 func (n *Namespaces) forwarder(r names) process {
-	if _, err := os.Lstat(forwarder.Socket(n.RunDir)); errors.Is(err, fs.ErrNotExist) {
+	socket := forwarder.Socket(n.RunDir)
+	if _, err := os.Lstat(socket); errors.Is(err, fs.ErrNotExist) || r.Forwarder != (process{}) && !r.HandsOver {
 		return process{}
 	}
 	if r.Forwarder.runs() {
 		return r.Forwarder
 	}
-	if all := n.forwarders(); len(all) > 0 {
-		return all[0]
+	all := n.forwarders()
+	if len(all) == 0 || !forwarder.Serves(socket) {
+		return process{}
 	}
-	return process{}
+	return slices.MaxFunc(all, func(a, b process) int { return cmp.Compare(a.Start, b.Start) }) // earlier ones have left their ports
 }
 
 // Outlet describes a process that connects the network namespace with the host: pasta or the forwarder.

@@ -182,8 +182,24 @@ func TestForwarder(t *testing.T) {
 	if err := n.endForwarder(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if again := started(); again == first || !again.runs() {
+	left := leftWorker(t, forwarder.Socket(n.RunDir))
+	if o, err := n.Forwarder(); err != nil || o != (Outlet{Needed: true}) || !slices.Contains(n.forwarders(), left) {
+		t.Errorf("state with a worker that has left its ports %+v, %v", o, err)
+	}
+	again := started()
+	if again == first || !again.runs() {
 		t.Errorf("not started again: %v", again)
+	}
+	r, err := n.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.HandsOver = false
+	if err := n.write(r); err != nil {
+		t.Fatal(err)
+	}
+	if other := started(); other == again || !other.runs() || again.runs() || started() != other {
+		t.Errorf("the forwarder %v of an earlier version was not replaced once: %v", again, other)
 	}
 	if err := n.endForwarder(t.Context()); err != nil {
 		t.Fatal(err)
@@ -204,6 +220,27 @@ func TestForwarder(t *testing.T) {
 	if o, err := n.Forwarder(); err != nil || len(warnings) != 1 || !strings.Contains(o.Error, "no such file") {
 		t.Errorf("state %+v, %v, %q", o, err, warnings)
 	}
+}
+
+// leftWorker starts a process with the arguments of a worker that does not listen on its socket.
+func leftWorker(t *testing.T, socket string) process {
+	t.Helper()
+	dir := t.TempDir()
+	args := append(forwarder.Args(filepath.Join(dir, "podstead-monitor"), socket), "worker")
+	if err := os.WriteFile(filepath.Join(dir, args[1]), []byte("read -r end\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh") // executes the file
+	cmd.Args, cmd.Dir = args, dir
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = in.Close(), cmd.Wait() }) // it was killed
+	return processOf(cmd.Process.Pid)
 }
 
 // TestRepeat tests that a cgroup is requested again while pods need it.
@@ -495,7 +532,7 @@ func TestReconnect(t *testing.T) {
 	}
 	writeToken(t, n, "t")
 	self := processOf(os.Getpid())
-	err = errors.Join(n.write(names{BootID: boot, RunDir: n.RunDir, Token: "t", Holder: self, Forwarder: self}),
+	err = errors.Join(n.write(names{BootID: boot, RunDir: n.RunDir, Token: "t", Holder: self, Forwarder: self, HandsOver: true}),
 		os.WriteFile(forwarder.Socket(n.RunDir), nil, 0o600))
 	if err != nil {
 		t.Fatal(err)

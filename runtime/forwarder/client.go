@@ -30,6 +30,10 @@ var ErrUnavailable = errors.New("the forwarder of host ports does not run, any c
 // Client is the connection of a daemon to the forwarder. It connects with the first request. If the worker was killed, it connects to
 // another one and sends all ports to it. It is safe for concurrent use. The caller calls Close.
 type Client struct {
+	// Program is the absolute path of podstead-monitor. A worker of another build leaves the ports to it; empty: any build has them. It is set
+	// before the first request.
+	Program string
+
 	socket, namespace string
 	log               *slog.Logger
 
@@ -208,7 +212,10 @@ func (c *Client) connect(ctx context.Context) error {
 	c.conn = &connection{conn, make(chan response, 1)}
 	reading := c.conn
 	c.workers.Go(func() { c.read(reading) })
-	answer, err := c.exchange(ctx, request{All: c.all})
+	answer, err := c.exchange(ctx, request{Program: c.Program, All: c.all})
+	if answer.ProgramError != "" {
+		c.log.Warn("host ports are forwarded by another build of the program", slog.String("error", answer.ProgramError))
+	}
 	return joined(err, slices.Collect(maps.Values(answer.Errors))...)
 }
 
@@ -236,10 +243,11 @@ func (c *Client) dial(ctx context.Context) (*net.UnixConn, error) {
 	return conn, nil
 }
 
-// hasNoWorker reports whether an error means that no worker runs, so no port is open. A worker whose socket was removed has its ports.
+// hasNoWorker reports whether an error means that no worker has ports: none listens on the socket, as one that has left. A worker whose
+// socket was removed has its ports.
 func (c *Client) hasNoWorker(err error) bool {
-	if !errors.Is(err, unix.ECONNREFUSED) && !errors.Is(err, unix.ENOENT) {
-		return false
+	if !errors.Is(err, unix.ENOENT) {
+		return errors.Is(err, unix.ECONNREFUSED)
 	}
 	_, workers := processes(c.socket)
 	return len(workers) == 0

@@ -8,6 +8,9 @@
 // pods. All others listen on the host. The worker has all ports and connections, and outlives the first process and daemons. Each daemon
 // connects to it with a [Client] and sends all ports, so the worker keeps no file.
 //
+// If the daemon is of another build, the worker starts that as another worker, which inherits the sockets of all ports and answers the
+// daemon. The first process executes it in place. The worker of before closes its ports, and exits when its TCP connections have ended.
+//
 // The package imports little, because two processes of each user run it. It must not change links, routes or rules: package network does.
 // Package rootless starts and finds the processes.
 package forwarder
@@ -17,6 +20,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -63,11 +67,17 @@ func Invoked(args []string) bool {
 	return (len(args) == 3 || len(args) == 4 && args[3] == workerRole) && filepath.Base(args[0]) == program && args[1] == role
 }
 
-// Processes returns the processes that serve a socket. Their arguments show what they are, so they may be other processes that a container
-// has started.
+// Processes returns the processes that serve a socket, and workers that have left their ports to another one. Their arguments show what
+// they are, so they may be other processes that a container has started.
 func Processes(socket string) []int {
 	first, workers := processes(socket)
 	return append(first, workers...)
+}
+
+// Serves reports whether a process serves a socket. A worker that has left its ports does not.
+func Serves(socket string) bool {
+	conn, err := net.Dial("unix", socket)
+	return err == nil && conn.Close() == nil
 }
 
 func processes(socket string) (first, workers []int) {
@@ -98,27 +108,37 @@ func Main(ctx context.Context, args []string) int {
 	if len(args) == 4 {
 		return serveInherited(ctx)
 	}
-	ready, user := os.NewFile(ReadyFD, "ready"), os.NewFile(UserFD, "user namespace")
-	if ready == nil || user == nil {
-		return 2
-	}
-	listener, err := listen(args[2])
-	if err != nil {
-		_, _ = fmt.Fprint(ready, err) // the starter reads an error or the end of the file
+	f := first{args: args, user: os.NewFile(UserFD, "user namespace")}
+	if resumed, err := f.resume(); err != nil || !resumed && f.start() != nil {
 		return 1
 	}
-	if _, err := ready.WriteString(Ready); err != nil {
-		return 1
-	}
-	_ = ready.Close()
 	for {
-		switch err := keep(args, listener, user); {
+		switch err := f.keep(); {
 		case isShort(err): // the connection waits
 			<-time.After(shortRun)
 		case err != nil:
 			return 1
 		}
 	}
+}
+
+// first is the first process.
+type first struct {
+	args           []string
+	user, listener *os.File
+}
+
+// start creates the socket and reports that.
+func (f *first) start() error {
+	ready := os.NewFile(ReadyFD, "ready")
+	defer ready.Close()
+	var err error
+	if f.listener, err = listen(f.args[2]); err != nil {
+		_, _ = fmt.Fprint(ready, err) // the starter reads an error or the end of the file
+		return err
+	}
+	_, err = ready.WriteString(Ready)
+	return err
 }
 
 // isShort reports whether an error is one of a host or a user without descriptors, processes or memory at the moment.
@@ -144,10 +164,10 @@ func listen(path string) (*os.File, error) {
 	return f, errors.Join(err, l.Close())
 }
 
-// keep waits for a connection, which it leaves to a worker, and for the exit of that worker. Unless [isShort], its error is one of the
-// program, which cannot be started: the next command starts another process.
-func keep(args []string, listener, user *os.File) error {
-	_, err := unix.Poll([]unix.PollFd{{Fd: int32(listener.Fd()), Events: unix.POLLIN}}, -1)
+// keep waits for a connection, which it leaves to a worker, and for the exit of that worker, or of the last one that has got its ports. Unless
+// [isShort], its error is one of the program, which cannot be started: the next command starts another process.
+func (f *first) keep() error {
+	_, err := unix.Poll([]unix.PollFd{{Fd: int32(f.listener.Fd()), Events: unix.POLLIN}}, -1)
 	if errors.Is(err, unix.EINTR) {
 		return nil
 	}
@@ -159,11 +179,11 @@ func keep(args []string, listener, user *os.File) error {
 		return err
 	}
 	defer own.Close()
-	cmd, err := workerCommand(args, user)
+	cmd, err := workerCommand(f.args, f.user)
 	if err != nil {
 		return errors.Join(err, theirs.Close())
 	}
-	cmd.Dir, cmd.ExtraFiles = "/", []*os.File{listener, theirs, user} // listenFD, finderFD
+	cmd.Dir, cmd.ExtraFiles = "/", []*os.File{f.listener, theirs, f.user} // listenFD, finderFD
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	started := time.Now()
 	err = cmd.Start()
@@ -171,8 +191,8 @@ func keep(args []string, listener, user *os.File) error {
 	if err != nil {
 		return err
 	}
-	go answer(own)
-	_ = cmd.Wait() // it was killed: the daemon connects again
+	go func() { _ = cmd.Wait() }()
+	f.answer(own) // until no worker has ports: the daemon connects again
 	<-time.After(shortRun - time.Since(started))
 	return nil
 }
@@ -205,47 +225,58 @@ func socketPair() (own, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "own"), os.NewFile(uintptr(fds[1]), "theirs"), nil
 }
 
+// question is what a worker asks the first process: which process has a port, or to execute another build of the program.
+type question struct {
+	Port
+	Program string `json:"program,omitempty"`
+}
+
 // owner is a process of the host that has a port. The zero value: it is not known.
 type owner struct {
 	PID     int    `json:"pid"`
 	Process string `json:"process"`
 }
 
-// answer answers which processes have ports until the worker exits.
-func answer(conn *os.File) {
-	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
+// answer answers the questions of a worker, and of those to which it leaves the ports, until the last one exits.
+func (f *first) answer(worker *os.File) {
+	in, out := json.NewDecoder(worker), json.NewEncoder(worker)
 	for {
-		var p Port
-		if in.Decode(&p) != nil {
+		var q question
+		if in.Decode(&q) != nil {
 			return
 		}
-		pid, process := holder(p)
-		if out.Encode(owner{pid, process}) != nil {
+		var found owner
+		if q.Program == "" {
+			found.PID, found.Process = holder(q.Port)
+		}
+		if out.Encode(found) != nil {
 			return
+		}
+		if q.Program != "" {
+			f.execute(q.Program, worker)
 		}
 	}
 }
 
 // serveInherited is the worker.
 func serveInherited(ctx context.Context) int {
-	for _, fd := range []int{listenFD, finderFD} {
-		unix.CloseOnExec(fd)
+	var h handover
+	err := json.NewDecoder(os.Stdin).Decode(&h)
+	takesOver := !errors.Is(err, io.EOF)
+	if takesOver && err != nil {
+		return 1
 	}
-	l, f := os.NewFile(listenFD, "listener"), os.NewFile(finderFD, "finder")
-	if l == nil || f == nil {
-		return 2
+	s, err := inherit(ctx)
+	switch {
+	case err == nil && takesOver:
+		err = s.takeOver(h)
+	case err == nil:
+		err = unix.Close(finderFD + 1) // that of the user namespace
 	}
-	_ = unix.Close(finderFD + 1) // that of the user namespace
-	listener, err := net.FileListener(l)
 	if err != nil {
 		return 1
 	}
-	finder, err := net.FileConn(f)
-	if err := errors.Join(err, l.Close(), f.Close()); err != nil {
-		return 1
-	}
-	s := newServer(ctx)
-	s.finder = finder
-	s.acceptAll(listener)
-	return 1
+	s.acceptAll(s.listener)
+	s.awaitConnections()
+	return 0
 }

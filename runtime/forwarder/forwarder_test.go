@@ -421,7 +421,7 @@ func TestClosedFlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := openUDP(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"), target{n, pod(t, "pod")}, udpIdle,
+	e, err := openUDP(t.Context(), netip.MustParseAddrPort("127.0.0.1:0"), nil, target{n, pod(t, "pod")}, udpIdle,
 		func() int { return maxFlows })
 	if err != nil {
 		t.Fatal(err)
@@ -460,10 +460,16 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go answer(own)
-	if s.finder, err = net.FileConn(theirs); err != nil {
+	go new(first).answer(own)
+	conn, err := net.FileConn(theirs)
+	if err != nil {
 		t.Fatal(err)
 	}
+	finder, isUnix := conn.(*net.UnixConn)
+	if !isUnix {
+		t.Fatalf("%T", conn)
+	}
+	s.finder = finder
 	taken := forwardTo(TCP, addrPort(busy.Addr()).Port(), to)
 	e, is := errors.AsType[*Error](c.Check(t.Context(), taken.Port))
 	if !is || e.Errno != unix.EADDRINUSE || e.PID != os.Getpid() || e.Process == "" || e.Port != taken.Port {

@@ -58,6 +58,9 @@ type Network struct {
 // request is what a client sends: the ports of all owners, of one owner, or a port to be checked. The first one follows a byte that carries
 // the descriptor of the network namespace of pods.
 type request struct {
+	// Program is the path of the program of the client, in the first request of a connection. A worker of another build starts it, and it
+	// answers the request; empty: any build answers.
+	Program string               `json:"program,omitempty"`
 	Network Network              `json:"network"`
 	Check   *Port                `json:"check,omitempty"`
 	Owner   string               `json:"owner,omitempty"`
@@ -74,6 +77,8 @@ type response struct {
 	Errors map[string]*Error `json:"errors,omitempty"`
 	// SourceError is why source addresses cannot be kept; empty: they can, or are not.
 	SourceError string `json:"sourceError,omitempty"`
+	// ProgramError is why the program of the client could not be started; empty: it was, or is the same one.
+	ProgramError string `json:"programError,omitempty"`
 }
 
 // Error is the error of a port. It wraps an error number of bind(2): [syscall.EADDRINUSE], [syscall.EACCES] for a port that needs root, or

@@ -25,13 +25,18 @@ const finderTimeout = 2 * time.Second
 
 // server is the worker.
 type server struct {
-	ctx    context.Context //nolint:containedctx // of the process
-	finder net.Conn        // to the first process; nil: processes are not searched
+	ctx      context.Context //nolint:containedctx // of the process
+	listener *net.UnixListener
+	work     sync.WaitGroup // the TCP connections, and the ports that accept them
 
-	mu       sync.Mutex  // serializes requests
-	pods     *podNetwork // of the last daemon
-	newest   uint64      // the number of the connection that has set ports
+	mu       sync.Mutex    // serializes requests
+	finder   *net.UnixConn // to the first process; nil: processes are not searched
+	deaf     bool          // the first process was killed, or an answer can arrive that is that of another question
+	left     bool          // another worker has the ports
+	pods     *podNetwork   // of the last daemon
+	newest   uint64        // the number of the connection that has set ports
 	bindings map[binding]*bound
+	earlier  map[binding]*os.File // sockets of an earlier worker that are not in use yet
 	limits   limits
 	share    atomic.Int64 // how many connections or flows a binding may have, by the descriptors of this process
 }
@@ -53,8 +58,8 @@ const (
 
 // binding is a port with one address.
 type binding struct {
-	protocol string
-	addr     netip.AddrPort
+	Protocol string         `json:"protocol"`
+	Addr     netip.AddrPort `json:"addr"`
 }
 
 // bound is a binding that is open.
@@ -71,6 +76,10 @@ type endpoint interface {
 	resize()
 	// close closes the socket and resets its connections.
 	close()
+	// File returns a copy of the descriptor of the socket.
+	File() (*os.File, error)
+	// leave closes the socket, which another process has. TCP connections stay.
+	leave()
 }
 
 // target is an address in a pod, and the network in which it is.
@@ -121,20 +130,37 @@ func (s *server) acceptAll(listener net.Listener) {
 // serve answers the requests of a client until it disconnects. The ports stay.
 func (s *server) serve(conn *net.UnixConn, number uint64) {
 	defer conn.Close()
-	file, err := s.accept(conn)
+	namespace, err := s.accept(conn)
 	if err != nil {
 		return
 	}
-	pods, err := s.network(file)
-	_ = file.Close()
-	in, out := json.NewDecoder(conn), json.NewEncoder(conn)
+	defer namespace.Close()
+	s.answer(conn, namespace, number, conn)
+}
+
+// answer answers requests of a client with a network namespace, until the client disconnects or another worker answers it.
+func (s *server) answer(conn *net.UnixConn, namespace *os.File, number uint64, requests io.Reader) {
+	pods, err := s.network(namespace)
+	in, out := json.NewDecoder(requests), json.NewEncoder(conn)
 	if err != nil {
 		_ = out.Encode(response{Failure: err.Error()})
 		return
 	}
 	for {
+		var raw json.RawMessage // with what another build knows
 		var r request
-		if in.Decode(&r) != nil || out.Encode(s.do(pods, number, r)) != nil {
+		if in.Decode(&raw) != nil || json.Unmarshal(raw, &r) != nil {
+			return
+		}
+		left, err := s.handOver(conn, namespace, number, r.Program, raw)
+		if left {
+			return
+		}
+		answer := s.do(pods, number, r)
+		if err != nil {
+			answer.ProgramError = err.Error()
+		}
+		if out.Encode(answer) != nil {
 			return
 		}
 	}
@@ -191,6 +217,9 @@ func (s *server) accept(conn *net.UnixConn) (*os.File, error) {
 func (s *server) do(pods *podNetwork, number uint64, r request) (answer response) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.left {
+		return response{Failure: "another worker has the ports"}
+	}
 	if r.Check != nil {
 		answer.Error = s.check(*r.Check)
 		return answer
@@ -218,6 +247,10 @@ func (s *server) do(pods *podNetwork, number uint64, r request) (answer response
 			answer.Errors[owner] = err
 		}
 	}
+	for b, f := range s.earlier {
+		_ = f.Close()
+		delete(s.earlier, b)
+	}
 	return answer
 }
 
@@ -225,7 +258,7 @@ func (s *server) do(pods *podNetwork, number uint64, r request) (answer response
 // network knows the ports of pods.
 func (s *server) check(p Port) *Error {
 	for b := range s.bindings {
-		if b.protocol == p.Protocol && b.addr.Port() == p.Port {
+		if b.Protocol == p.Protocol && b.Addr.Port() == p.Port {
 			return nil
 		}
 	}
@@ -241,16 +274,24 @@ func (s *server) errorOf(p Port, err error) *Error {
 	if !is {
 		e = &Error{Port: p, Errno: unix.EINVAL}
 	}
-	if e.Errno == unix.EADDRINUSE && s.finder != nil {
-		var found owner
-		if s.finder.SetDeadline(time.Now().Add(finderTimeout)) == nil && json.NewEncoder(s.finder).Encode(p) == nil &&
-			json.NewDecoder(s.finder).Decode(&found) == nil {
-			e.PID, e.Process = found.PID, found.Process
-		} else {
-			s.finder = nil // the first process was killed; an answer that is late would be that of another port
-		}
+	if e.Errno == unix.EADDRINUSE {
+		found := s.ask(question{Port: p})
+		e.PID, e.Process = found.PID, found.Process
 	}
 	return e
+}
+
+// ask asks the first process. The answer is the zero value if there is none. The caller holds mu.
+func (s *server) ask(q question) (found owner) {
+	if s.finder == nil || s.deaf {
+		return owner{}
+	}
+	if s.finder.SetDeadline(time.Now().Add(finderTimeout)) != nil || json.NewEncoder(s.finder).Encode(q) != nil ||
+		json.NewDecoder(s.finder).Decode(&found) != nil {
+		s.deaf = true // and stays connected: the first process starts another worker otherwise
+		return owner{}
+	}
+	return found
 }
 
 // bindings returns what is bound for the ports of an owner.
@@ -326,16 +367,21 @@ func (s *server) remove(b binding) {
 	s.divide()
 }
 
-// open binds a port of the host.
+// open binds a port of the host, or takes the socket of an earlier worker.
 func (s *server) open(w wanted) (endpoint, error) {
-	connections, flows := s.limits.connections, s.limits.flows
-	switch w.protocol {
-	case TCP:
-		return openTCP(s.ctx, w.addr, target{s.pods, w.to}, func() int { return s.most(connections) })
-	case UDP:
-		return openUDP(s.ctx, w.addr, target{s.pods, w.to}, s.limits.udpIdle, func() int { return s.most(flows) })
+	earlier := s.earlier[w.binding]
+	if earlier != nil {
+		defer earlier.Close()
+		delete(s.earlier, w.binding)
 	}
-	return nil, fmt.Errorf("protocol %q: %w", w.protocol, syscall.EPROTONOSUPPORT)
+	connections, flows := s.limits.connections, s.limits.flows
+	switch w.Protocol {
+	case TCP:
+		return openTCP(s.ctx, w.Addr, earlier, target{s.pods, w.to}, &s.work, func() int { return s.most(connections) })
+	case UDP:
+		return openUDP(s.ctx, w.Addr, earlier, target{s.pods, w.to}, s.limits.udpIdle, func() int { return s.most(flows) })
+	}
+	return nil, fmt.Errorf("protocol %q: %w", w.Protocol, syscall.EPROTONOSUPPORT)
 }
 
 // close closes all ports.

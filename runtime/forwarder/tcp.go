@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +22,7 @@ type tcpEndpoint struct {
 	listener *net.TCPListener
 	closed   chan struct{}
 	all      context.Context //nolint:containedctx // of the worker
+	work     *sync.WaitGroup // of all connections of the worker
 	most     func() int      // how many connections there may be
 	resized  chan struct{}   // receives after a change of open or most
 
@@ -31,10 +33,32 @@ type tcpEndpoint struct {
 	reset context.CancelFunc
 }
 
-func openTCP(ctx context.Context, addr netip.AddrPort, to target, most func() int) (endpoint, error) {
-	var c net.ListenConfig
-	c.SetMultipathTCP(false) // bytes could not be spliced
-	l, err := c.Listen(ctx, networkOf(TCP, addr.Addr()), addr.String())
+// openTCP listens on an address, or on a socket of an earlier worker. Work counts the connections.
+func openTCP(
+	ctx context.Context, addr netip.AddrPort, earlier *os.File, to target, work *sync.WaitGroup, most func() int,
+) (endpoint, error) {
+	listener, err := listenTCP(ctx, addr, earlier)
+	if err != nil {
+		return nil, err
+	}
+	e := &tcpEndpoint{
+		listener: listener, closed: make(chan struct{}), to: to, all: ctx, work: work, most: most, resized: make(chan struct{}, 1),
+	}
+	e.ctx, e.reset = context.WithCancel(ctx)
+	work.Go(e.serve)
+	return e, nil
+}
+
+func listenTCP(ctx context.Context, addr netip.AddrPort, earlier *os.File) (*net.TCPListener, error) {
+	var l net.Listener
+	var err error
+	if earlier != nil {
+		l, err = net.FileListener(earlier)
+	} else {
+		var c net.ListenConfig
+		c.SetMultipathTCP(false) // bytes could not be spliced
+		l, err = c.Listen(ctx, networkOf(TCP, addr.Addr()), addr.String())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -42,10 +66,7 @@ func openTCP(ctx context.Context, addr netip.AddrPort, to target, most func() in
 	if !is {
 		return nil, errors.Join(net.ErrClosed, l.Close())
 	}
-	e := &tcpEndpoint{listener: listener, closed: make(chan struct{}), to: to, all: ctx, most: most, resized: make(chan struct{}, 1)}
-	e.ctx, e.reset = context.WithCancel(ctx)
-	go e.serve()
-	return e, nil
+	return listener, nil
 }
 
 func (e *tcpEndpoint) retarget(to target) {
@@ -58,9 +79,15 @@ func (e *tcpEndpoint) retarget(to target) {
 	e.to = to
 }
 
-func (e *tcpEndpoint) close() {
+func (e *tcpEndpoint) File() (*os.File, error) { return e.listener.File() }
+
+func (e *tcpEndpoint) leave() {
 	_ = e.listener.Close()
 	close(e.closed)
+}
+
+func (e *tcpEndpoint) close() {
+	e.leave()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.reset()
@@ -96,7 +123,7 @@ func (e *tcpEndpoint) serve() {
 			e.open++
 			ctx, to := e.ctx, e.to
 			e.mu.Unlock()
-			go e.forward(ctx, conn, to)
+			e.work.Go(func() { e.forward(ctx, conn, to) })
 		case errors.Is(err, net.ErrClosed):
 			return
 		default:

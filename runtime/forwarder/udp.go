@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -51,11 +52,23 @@ type flow struct {
 	used atomic.Int64 // time of the last datagram in either direction (Unix, in ns)
 }
 
-func openUDP(ctx context.Context, addr netip.AddrPort, to target, idle time.Duration, most func() int) (endpoint, error) {
-	is4 := addr.Addr().Is4()
+// openUDP binds an address, or takes the socket of an earlier worker.
+func openUDP(
+	ctx context.Context, addr netip.AddrPort, earlier *os.File, to target, idle time.Duration, most func() int,
+) (endpoint, error) {
+	conn, err := bindUDP(ctx, addr, earlier)
+	if err != nil {
+		return nil, err
+	}
+	e := &udpEndpoint{ctx: ctx, conn: conn, is4: addr.Addr().Is4(), idle: idle, most: most, to: to, flows: map[flowKey]*flow{}}
+	go e.serve()
+	return e, nil
+}
+
+func bindUDP(ctx context.Context, addr netip.AddrPort, earlier *os.File) (*net.UDPConn, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		ctlErr := raw.Control(func(fd uintptr) {
-			if is4 {
+			if addr.Addr().Is4() {
 				err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
 			} else {
 				err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1)
@@ -63,7 +76,13 @@ func openUDP(ctx context.Context, addr netip.AddrPort, to target, idle time.Dura
 		})
 		return errors.Join(ctlErr, err)
 	}}
-	l, err := c.ListenPacket(ctx, networkOf(UDP, addr.Addr()), addr.String())
+	var l net.PacketConn
+	var err error
+	if earlier != nil {
+		l, err = net.FilePacketConn(earlier)
+	} else {
+		l, err = c.ListenPacket(ctx, networkOf(UDP, addr.Addr()), addr.String())
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +90,7 @@ func openUDP(ctx context.Context, addr netip.AddrPort, to target, idle time.Dura
 	if !is {
 		return nil, errors.Join(net.ErrClosed, l.Close())
 	}
-	e := &udpEndpoint{ctx: ctx, conn: conn, is4: is4, idle: idle, most: most, to: to, flows: map[flowKey]*flow{}}
-	go e.serve()
-	return e, nil
+	return conn, nil
 }
 
 func (e *udpEndpoint) retarget(to target) {
@@ -86,6 +103,10 @@ func (e *udpEndpoint) retarget(to target) {
 }
 
 func (e *udpEndpoint) resize() {} // the next flow closes others
+
+func (e *udpEndpoint) File() (*os.File, error) { return e.conn.File() }
+
+func (e *udpEndpoint) leave() { e.close() }
 
 func (e *udpEndpoint) close() {
 	_ = e.conn.Close()

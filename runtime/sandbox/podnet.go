@@ -39,8 +39,10 @@ type NetworkOptions struct {
 	BootID  string
 	// Forwarder is the socket of the forwarder of host ports for a daemon without root; empty: this network namespace is that of the host.
 	Forwarder string
-	Dirs      record.Dirs
-	Log       *slog.Logger
+	// MonitorPath is the absolute path of the program of the forwarder.
+	MonitorPath string
+	Dirs        record.Dirs
+	Log         *slog.Logger
 }
 
 func (o NetworkOptions) network() network.Options {
@@ -63,6 +65,7 @@ func OpenNetwork(ctx context.Context, o NetworkOptions, live []string) (*Network
 	options := o.network()
 	if o.Forwarder != "" {
 		options.Forwarder = forwarder.NewClient(ctx, o.Forwarder, "/proc/self/ns/net", o.Log)
+		options.Forwarder.Program = o.MonitorPath
 	}
 	n, err := network.New(ctx, options)
 	if err != nil {
