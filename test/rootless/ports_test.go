@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/proc"
 	"github.com/podstead/podstead/runtime/network"
 )
 
@@ -167,7 +169,18 @@ func TestPorts(t *testing.T) {
 	}
 	t.Run("pods", func(t *testing.T) { p.testPortsFromPod(t, gateway4) })
 	t.Run("killed", func(t *testing.T) { p.testForwarderKilled(t, outside) })
+	t.Run("upgrade", func(t *testing.T) { p.testUpgrade(t, outside) })
 	t.Run("compose", func(t *testing.T) { p.testCompose(t, outside) })
+	_, worker := p.forwarder(t)
+	open, err := dial(outside, "tcp", hostAddress, "18080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	p.upgrade(t, "last build")
+	if all := p.processes(workerProcess); len(all) != 2 || !slices.Contains(all, worker) {
+		t.Errorf("workers %v, want %d and another one", all, worker)
+	}
 	p.run(t, "podstead", "daemon", "stop", "--pods")
 	if got, err := ask(host, "tcp", "127.0.0.1", "18080"); err == nil {
 		t.Errorf("the port of a deleted pod answers %q", got)
@@ -239,6 +252,164 @@ func (p *person) testForwarderKilled(t *testing.T, outside network.Namespace) {
 	p.forwarder(t)
 	p.run(t, "podstead", "restart", "--wait", "web")
 	await(t, answers)
+}
+
+// upgrade installs another build of the program, and starts a daemon. Build is what is appended to the program.
+func (p *person) upgrade(t *testing.T, build string) (program string) {
+	t.Helper()
+	program = filepath.Join(p.dir, "bin/podstead-monitor")
+	text, err := os.ReadFile(program)
+	if err == nil {
+		err = errors.Join(os.WriteFile(program+".new", append(text, build...), 0o755), os.Rename(program+".new", program))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill(t, p.one(t, daemonProcess))
+	p.run(t, "podstead", "get")
+	return program
+}
+
+// connects connects to the server of a port until it is stopped, and reports the first error.
+func connects(t *testing.T, from network.Namespace, port string) (stop func()) {
+	stopped, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 0; ; n++ {
+			select {
+			case <-stopped:
+				return
+			default:
+			}
+			if got, err := ask(from, "tcp", hostAddress, port); err != nil || got != "web "+outsideAddress {
+				t.Errorf("connection %d: %q, %v", n, got, err)
+				return
+			}
+		}
+	}()
+	return func() { close(stopped); <-done }
+}
+
+// testUpgrade starts daemons after upgrades of the package. Another build forwards new connections, and none is refused. The one of before
+// forwards those that are open, until they end.
+func (p *person) testUpgrade(t *testing.T, outside network.Namespace) {
+	first, before := p.forwarder(t)
+	open, err := dial(outside, "tcp", hostAddress, "18080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	flow, err := dial(outside, "udp", hostAddress, "18080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer flow.Close()
+	works := func(when string) {
+		t.Helper()
+		if got, err := open.whoami(); err != nil || got != "web "+outsideAddress {
+			t.Errorf("%s: an open connection: %q, %v", when, got, err)
+		}
+		if got, err := flow.whoami(); err != nil || got != "web "+outsideAddress {
+			t.Errorf("%s: a flow: %q, %v", when, got, err)
+		}
+	}
+	answers := func(protocol string) func() bool {
+		return func() bool {
+			got, err := ask(outside, protocol, hostAddress, "18080")
+			return err == nil && got == "web "+outsideAddress
+		}
+	}
+	works("before")
+	p.upgrade(t, "")
+	if same, worker := p.forwarder(t); same != first || worker != before {
+		t.Error("a copy of the program has replaced the forwarder")
+	}
+	works("after a new installation")
+
+	stop := connects(t, outside, "18080")
+	program := p.upgrade(t, "another build")
+	await(t, func() bool { return executes(first, program) })
+	await(t, answers("tcp"))
+	stop()
+	await(t, answers("udp"))
+	works("after an upgrade")
+	other := p.workerBeside(t, before)
+	if !executes(other, program) || executes(before, program) {
+		t.Errorf("worker %d does not execute the other build, or worker %d does", other, before)
+	}
+	kill(t, other)
+	await(t, answers("tcp"))
+	await(t, answers("udp"))
+	works("after the other worker was killed")
+	if err := open.Close(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return !slices.Contains(p.processes(workerProcess), before) })
+
+	// A worker that ends at once with its connections, before the daemon of the next build starts.
+	same, worker := p.forwarder(t)
+	if same != first {
+		t.Errorf("the first process is %d, was %d", same, first)
+	}
+	if open, err = dial(outside, "tcp", hostAddress, "18080"); err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
+	works("before the end of the worker")
+	kill(t, p.one(t, daemonProcess))
+	if err := unix.Kill(worker, unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() bool { return !slices.Contains(p.processes(workerProcess), worker) })
+	if got, err := open.whoami(); err == nil {
+		t.Errorf("a connection survived SIGTERM: %q", got)
+	}
+	p.run(t, "podstead", "get")
+	p.upgrade(t, "third build")
+	await(t, answers("tcp"))
+	await(t, answers("udp"))
+	await(t, func() bool { return executes(first, program) && executes(p.one(t, workerProcess), program) })
+
+	// A forwarder that cannot leave its ports.
+	record := filepath.Join(p.dir, "home/.local/share/podstead/namespaces.json")
+	text, err := os.ReadFile(record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const field = `,"forwarderHandsOver":true`
+	if !strings.Contains(string(text), field) {
+		t.Fatalf("%s: %s", record, text)
+	}
+	if err := os.WriteFile(record, []byte(strings.Replace(string(text), field, "", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.run(t, "podstead", "get")
+	await(t, answers("tcp"))
+	await(t, answers("udp"))
+	if again, _ := p.forwarder(t); again == first {
+		t.Error("a forwarder of an earlier version was not replaced")
+	}
+}
+
+// workerBeside returns the worker of the forwarder that is not this one.
+func (p *person) workerBeside(t *testing.T, before int) (worker int) {
+	t.Helper()
+	var all []int
+	await(t, func() bool {
+		all = p.processes(workerProcess)
+		return len(all) == 2
+	})
+	if i := slices.Index(all, before); i >= 0 {
+		return all[1-i]
+	}
+	t.Fatalf("workers %v, want %d and another one", all, before)
+	return 0
+}
+
+// executes reports whether a process executes a program.
+func executes(pid int, program string) bool {
+	same, err := proc.Executes(pid, program)
+	return same && err == nil
 }
 
 // TestPortErrors requests ports that a user cannot have.
