@@ -30,8 +30,8 @@ var ErrUnavailable = errors.New("the forwarder of host ports does not run, any c
 // Client is the connection of a daemon to the forwarder. It connects with the first request. If the worker was killed, it connects to
 // another one and sends all ports to it. It is safe for concurrent use. The caller calls Close.
 type Client struct {
-	// Program is the absolute path of podstead-monitor. A worker of another build leaves the ports to it; empty: any build has them. It is set
-	// before the first request.
+	// Program is the absolute path of podstead-monitor. A worker of another build leaves the ports to it; empty: any build has them. It is
+	// set before the first request.
 	Program string
 
 	socket, namespace string

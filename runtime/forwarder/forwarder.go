@@ -164,8 +164,8 @@ func listen(path string) (*os.File, error) {
 	return f, errors.Join(err, l.Close())
 }
 
-// keep waits for a connection, which it leaves to a worker, and for the exit of that worker, or of the last one that has got its ports. Unless
-// [isShort], its error is one of the program, which cannot be started: the next command starts another process.
+// keep waits for a connection, which it leaves to a worker, and for the exit of that worker, or of the last one that has got its ports.
+// Unless [isShort], its error is one of the program, which cannot be started: the next command starts another process.
 func (f *first) keep() error {
 	_, err := unix.Poll([]unix.PollFd{{Fd: int32(f.listener.Fd()), Events: unix.POLLIN}}, -1)
 	if errors.Is(err, unix.EINTR) {
