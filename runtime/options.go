@@ -50,6 +50,9 @@ type Options struct {
 	MonitorPath string
 	// RuntimeBinary is the name or the path of the OCI runtime of new containers (default [ociruntime.Auto]).
 	RuntimeBinary string
+	// RuntimeClasses are the OCI runtimes of pods with a runtime class, by the names of the classes (default none). See
+	// [Runtime.SetRuntimeClasses].
+	RuntimeClasses map[string]string
 	// CgroupDriver is what creates cgroups (default CgroupAuto).
 	CgroupDriver CgroupDriver
 	// CgroupRoot is the parent of the cgroups of all pods, unless systemd creates them (default [DefaultCgroupRoot]).

@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/namespace"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/volume"
@@ -27,12 +28,31 @@ func (r *Runtime) Admit(pod *spec.Pod) error {
 	if !r.opts.Rootless { // CheckRootless rejects pods with user namespaces of their own
 		refused = append(refused, r.users.Admit(pod))
 	}
+	refused = append(refused, r.admitClass(pod.RuntimeClassName))
 	for _, refusal := range slices.Concat(
 		r.host.CheckResources(pod), r.host.CheckProcesses(pod, r.opts.PidsLimit), r.host.CheckAppArmor(pod), r.host.CheckRootless(pod),
 	) {
 		refused = append(refused, refusal)
 	}
 	return errors.Join(refused...)
+}
+
+// admitClass returns a [lifecycle.Refusal] if a runtime class cannot be used. Pods without a class have none.
+func (r *Runtime) admitClass(class string) error {
+	if class == "" {
+		return nil
+	}
+	err := r.classes.Check(class)
+	if err == nil {
+		return nil
+	}
+	hint := "define it as [[engine.runtimeClasses]] in podstead.toml, and reload it with systemctl reload podstead"
+	if errors.Is(err, ociruntime.ErrNotFound) {
+		hint = "install the OCI runtime of the class, or change it in [[engine.runtimeClasses]] of podstead.toml"
+	}
+	return lifecycle.Refusal{
+		Reason: lifecycle.ReasonRuntimeClassUnavailable, Field: "runtimeClassName", Message: err.Error(), Hint: hint, Cause: err,
+	}
 }
 
 // Readable returns why the variables, the seccomp profiles or the volumes of a pod cannot be provided at present. It changes nothing.

@@ -55,6 +55,7 @@ type Runtime struct {
 	config  configsource.Source
 
 	ociRuntime ociruntime.Choice
+	classes    ociruntime.Classes
 	// nativeReason is why containers have copies of the files of images; empty: they are in overlays.
 	nativeReason string
 
@@ -231,7 +232,11 @@ func (r *Runtime) ReadStats(ctx context.Context, targets []stats.Target) []stats
 	return r.stats.Read(engine.Context(ctx), targets)
 }
 
-// OCIRuntime is the OCI runtime of new containers, which does not change.
+// SetRuntimeClasses replaces the OCI runtimes of pods with a runtime class: their names or absolute paths, by the names of the classes. A
+// pod keeps its OCI runtime until its next sandbox.
+func (r *Runtime) SetRuntimeClasses(programs map[string]string) { r.classes.Set(programs) }
+
+// OCIRuntime is the OCI runtime of new containers without a runtime class, which does not change.
 func (r *Runtime) OCIRuntime() ociruntime.Choice { return r.ociRuntime }
 
 // NativeReason returns why each container has a copy of the files of its image; empty: overlayfs is used.

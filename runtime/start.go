@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
+	"slices"
 
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
@@ -64,6 +66,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		PlaceMonitor:  cgroups.PlaceMonitor,
 		ReportMonitor: reports.add,
 		Runtime:       o.RuntimeBinary,
+		Classes:       slices.Sorted(maps.Values(o.RuntimeClasses)),
 		SystemdCgroup: cgroups.Systemd(),
 		Log:           o.Logger,
 	})
@@ -178,13 +181,13 @@ func (r *Runtime) compose(ctx context.Context) error {
 	r.sandboxes = sandbox.New(sandbox.Config{
 		Client: r.client, Engine: r.engine, Dirs: r.dirs, Cgroups: r.cgroups, Host: r.host, PidsLimit: r.opts.PidsLimit,
 		Exits: r.exits, Etc: r.etc, Volumes: r.volumes, Users: r.users, Network: r.network, Index: r.index, Locks: &r.podLocks,
-		Evictions: evictions, Cleared: r.addCleared,
+		Evictions: evictions, Cleared: r.addCleared, Classes: &r.classes,
 	})
 	r.containers = container.New(container.Config{
 		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,
 		Host: r.host, PidsLimit: r.opts.PidsLimit, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, CDIDirs: r.opts.CDIDirs,
 		Values: r.config, Exits: r.exits, Etc: r.etc, Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
-		AppArmor: container.KernelAppArmor(), Garbage: r.garbage, Logs: r.opts.logs(),
+		AppArmor: container.KernelAppArmor(), Garbage: r.garbage, Logs: r.opts.logs(), RecursiveReadOnly: r.recursiveReadOnly,
 	})
 	r.files, err = files.New(files.Config{
 		Client: r.client, Snapshotter: snapshotter, Dir: r.dirs.Files(), Task: r.exits.Task, ProcessDir: r.cgroups.ProcessDir,
@@ -248,14 +251,22 @@ func (r *Runtime) selectRuntime(ctx context.Context) error {
 			slog.String("reason", r.ociRuntime.Reason))
 	}
 	r.engine.SetRuntime(r.ociRuntime.Program, r.ociRuntime.UserNamespaces)
+	r.classes.Set(r.opts.RuntimeClasses)
 	return nil
+}
+
+// recursiveReadOnly reports whether an OCI runtime supports recursive read-only mounts. An empty name is that of pods without a class.
+func (r *Runtime) recursiveReadOnly(ctx context.Context, program string) bool {
+	if program == "" {
+		return r.ociRuntime.RecursiveReadOnly
+	}
+	return r.classes.RecursiveReadOnly(ctx, program)
 }
 
 func (r *Runtime) openVolumes() error {
 	set, err := volume.New(r.config, volume.Options{
 		DataDir: r.dirs.Pods(), RunDir: r.dirs.RunVolumes(), ClaimsDir: r.dirs.PersistentVolumes(),
-		RecursiveReadOnly: r.ociRuntime.RecursiveReadOnly, HostPaths: r.opts.HostPaths,
-		Protected: r.opts.protected(), Unbindable: r.unbindable, Rootless: r.opts.Rootless,
+		HostPaths: r.opts.HostPaths, Protected: r.opts.protected(), Unbindable: r.unbindable, Rootless: r.opts.Rootless,
 	})
 	if err == nil {
 		r.volumes = sandbox.NewVolumes(set, r.opts.capacity(r.cgroups), r.index, r.opts.RefreshInterval)

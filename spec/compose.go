@@ -83,7 +83,7 @@ var composeWords = map[string]string{
 	"replicas":                "write a pod file for each replica",
 	"restart":                 "set restartPolicy to Always (the default), OnFailure or Never; podstead stop POD holds with each",
 	"revisionhistorylimit":    "omit it: the last three generations that were ready are kept",
-	"runtime":                 "set engine.runtime in podstead.toml",
+	"runtime":                 "set runtimeClassName in the pod to a class of engine.runtimeClasses in podstead.toml",
 	"scale":                   "write a pod file for each replica",
 	"schedule":                scheduleHint,
 	"secrets":                 "set secrets in the pod, volumes with secret, and volumeMounts in the container",

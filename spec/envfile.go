@@ -29,7 +29,7 @@ func Accept(file string, data []byte) (*Pod, Problems) { return Options{}.Accept
 // Accept is [Accept] with options.
 func (o Options) Accept(file string, data []byte) (*Pod, Problems) {
 	o.read = readEnvFile
-	return parse(file, data, unsupported, o)
+	return parse(file, data, o)
 }
 
 // readEnvFile returns the content and the mode of a file of at most

@@ -29,7 +29,7 @@ func (o Options) Manifests(files []InputFile, secrets bool) ([]byte, Problems) {
 	var problems Problems
 	var after []string
 	for _, f := range files {
-		parts, found := o.parts(f.Name, f.Text, unsupported)
+		parts, found := o.parts(f.Name, f.Text)
 		problems = append(problems, found...)
 		if len(found.Errors()) > 0 || len(parts) == 0 {
 			continue

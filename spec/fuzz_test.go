@@ -45,7 +45,7 @@ func FuzzParse(f *testing.F) {
 		if manifest {
 			file = "web.yaml"
 		}
-		pod, problems := parse(file, data, nothingUnsupported, Options{Lint: &Lint{ShutdownGracePeriod: time.Minute, Strict: true}})
+		pod, problems := parse(file, data, Options{Lint: &Lint{ShutdownGracePeriod: time.Minute, Strict: true}})
 		if (pod == nil) != (len(problems.Errors()) > 0) {
 			t.Fatalf("pod %v with problems:\n%v", pod, problems)
 		}

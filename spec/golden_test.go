@@ -50,8 +50,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestGoodFiles checks that valid files with all fields have no problems, except
-// fields that are not supported yet.
+// TestGoodFiles checks that valid files with all fields have no problems.
 func TestGoodFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/good/*")
 	if err != nil || len(files) == 0 {
@@ -63,15 +62,13 @@ func TestGoodFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pod, problems := parse(file, data, nothingUnsupported, Options{})
+			pod, problems := parse(file, data, Options{})
 			if pod == nil || len(problems) > 0 {
 				t.Errorf("problems in a valid file:\n%v", problems)
 			}
 		})
 	}
 }
-
-func nothingUnsupported(*node) Problems { return nil }
 
 // report formats problems as the command line does.
 func report(problems Problems) string {

@@ -60,6 +60,7 @@ var samples = map[string]string{
 	"runAsGroup":               "1000",
 	"keepID":                   "1000",
 	"pidsLimit":                "100",
+	"runtimeClassName":         `"untrusted"`,
 	"runAsUser":                "1000",
 	"scheme":                   `"HTTPS"`,
 	"seccompProfile":           `{ type = "RuntimeDefault" }`,

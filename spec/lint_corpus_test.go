@@ -38,6 +38,7 @@ var corpusWarnings = []string{
 	"test/cluster/testdata/pods.txtar/liveness.toml: containers[0].livenessProbe.timeoutSeconds (timeout-over-period)",
 	"test/cluster/testdata/pods.txtar/not-started.toml: containers[0].startupProbe.timeoutSeconds (timeout-over-period)",
 	"test/cluster/testdata/pods.txtar/sidecar-not-started.toml: initContainers[0].startupProbe.timeoutSeconds (timeout-over-period)",
+	"testdata/good/everything.toml: containers[0].livenessProbe.timeoutSeconds (timeout-over-period)",
 }
 
 // TestLintOfCorpora looks for warnings in the examples and in all pod files that tests have, also in their archives.

@@ -18,7 +18,7 @@ func TestKubectlOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod, problems := parse(file, data, unsupported, Options{Verbose: true})
+	pod, problems := parse(file, data, Options{Verbose: true})
 	if pod == nil {
 		t.Fatal(problems)
 	}
@@ -314,7 +314,7 @@ func TestStopSignalNeedsOS(t *testing.T) {
 func TestOwnOutput(t *testing.T) {
 	text := strings.Replace(manifestOfWeb, "  name: web\n", "  name: web\n  uid: u\n  generation: 2\n  creationTimestamp: x\n", 1) +
 		"  nodeName: edge\nstatus: {phase: Running}\n"
-	if _, problems := parse("web.yaml", []byte(text), unsupported, Options{Verbose: true}); len(problems) != 5 {
+	if _, problems := parse("web.yaml", []byte(text), Options{Verbose: true}); len(problems) != 5 {
 		t.Errorf("a manifest of a cluster: %v, want five warnings", problems)
 	}
 	if _, problems := Parse("web.yaml", []byte(text)); len(problems) != 0 {

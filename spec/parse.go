@@ -10,7 +10,7 @@ import (
 // relative paths, which are relative to its directory. The pod is nil if one of
 // the problems is an error. Parse is safe for concurrent use.
 func Parse(file string, data []byte) (*Pod, Problems) {
-	return parse(file, data, unsupported, Options{})
+	return parse(file, data, Options{})
 }
 
 // ParseFile reads and parses one file. The error wraps the operating system's
@@ -67,11 +67,9 @@ type Options struct {
 // reader reads an env file. With a nil reader, env files are not read.
 type reader func(path string) ([]byte, fs.FileMode, error)
 
-// parse takes the pass that rejects unsupported fields as an argument. Tests
-// leave it out to cover the validation of those fields. The file must define one
-// pod.
-func parse(file string, data []byte, refuse func(*node) Problems, o Options) (*Pod, Problems) {
-	part, problems := onlyPart(o.parts(file, data, refuse))
+// parse reads a file that must define one pod.
+func parse(file string, data []byte, o Options) (*Pod, Problems) {
+	part, problems := onlyPart(o.parts(file, data))
 	if part == nil {
 		return nil, problems
 	}

@@ -48,15 +48,15 @@ type source struct {
 // are those of all pods, and of the file as a whole: if one of them is an error, there are no parts. The parts have the order of the file.
 func (o Options) AcceptParts(file string, data []byte) ([]Part, Problems) {
 	o.read = readEnvFile
-	return o.parts(file, data, unsupported)
+	return o.parts(file, data)
 }
 
 // ParseParts is [Options.AcceptParts] without reading other files.
 func (o Options) ParseParts(file string, data []byte) ([]Part, Problems) {
-	return o.parts(file, data, unsupported)
+	return o.parts(file, data)
 }
 
-func (o Options) parts(file string, data []byte, refuse func(*node) Problems) ([]Part, Problems) {
+func (o Options) parts(file string, data []byte) ([]Part, Problems) {
 	absolute, err := filepath.Abs(file)
 	if err != nil {
 		return nil, Problems{{Line: 1, Column: 1, Message: "cannot determine the absolute path: " + printable(err.Error())}}.in(file)
@@ -74,7 +74,7 @@ func (o Options) parts(file string, data []byte, refuse func(*node) Problems) ([
 	}
 	parts := make([]Part, len(sources))
 	for i := range sources {
-		parts[i] = o.part(absolute, f, &sources[i], refuse)
+		parts[i] = o.part(absolute, f, &sources[i])
 		p := &parts[i]
 		p.own = sources[i].written
 		p.file, p.data, p.only = file, data, len(sources) == 1 && !sources[i].changed && !o.AllowLoss
@@ -136,7 +136,7 @@ func readSources(f format, data []byte, o *Options) ([]source, Problems, error) 
 }
 
 // part decodes and checks a pod.
-func (o *Options) part(absolute string, f format, s *source, refuse func(*node) Problems) Part {
+func (o *Options) part(absolute string, f format, s *source) Part {
 	root := s.root
 	problems := slices.Concat(s.problems, expand(root, f), o.dropTokens(root))
 	serviceAccountAlias(root)
@@ -170,7 +170,6 @@ func (o *Options) part(absolute string, f format, s *source, refuse func(*node) 
 	if f == formatTOML {
 		problems = append(problems, misplaced(root)...)
 	}
-	problems = slices.Concat(problems, refuse(root))
 	if o.Lint != nil && len(problems.Errors())+len(d.problems.Errors()) == 0 {
 		(&linter{v, o.Lint}).run()
 	}

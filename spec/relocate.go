@@ -54,7 +54,7 @@ func AcceptRelocated(file string, data []byte) (a Accepted, problems Problems, e
 func acceptRelocated(file string, data []byte, read reader) (a Accepted, problems Problems, err error) {
 	var edits []edit
 	a = Accepted{Path: file, Text: data}
-	a.Pod, problems = parse(file, data, unsupported, Options{read: read, edits: &edits, named: &a.named})
+	a.Pod, problems = parse(file, data, Options{read: read, edits: &edits, named: &a.named})
 	a.Problems = problems
 	if a.Pod != nil && len(edits) > 0 {
 		err = a.relocate(edits, read)
@@ -75,7 +75,7 @@ func (a *Accepted) relocate(edits []edit, read reader) error {
 		}
 	}
 	moved := Accepted{Path: filepath.Join("/", filepath.Base(a.Path)), Text: apply(a.Text, edits)}
-	moved.Pod, moved.Problems = parse(moved.Path, moved.Text, unsupported, Options{read: read, named: &moved.named})
+	moved.Pod, moved.Problems = parse(moved.Path, moved.Text, Options{read: read, named: &moved.named})
 	if moved.Pod == nil || !a.Pod.isSame(moved.Pod) {
 		return edits[0].problem().in(a.Path)
 	}

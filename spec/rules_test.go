@@ -62,7 +62,7 @@ func checkRules(t *testing.T, rules []rule) {
 	t.Helper()
 	for _, test := range rules {
 		t.Run(test.path+" "+test.words, func(t *testing.T) {
-			pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, Options{})
+			pod, problems := parse("web.toml", []byte(test.file), Options{})
 			errors := problems.Errors()
 			if pod != nil || len(errors) != 1 {
 				t.Fatalf("want one error, got:\n%v\n%s", problems, clipFile(test.file))
@@ -550,7 +550,7 @@ func TestWarnings(t *testing.T) {
 		{appWith(`command = ["httpd -f -p 80"]`), "containers[0].command[0]", "this whole line as its name"},
 		{appWith(`livenessProbe.exec.command = ["cat /ok"]`), "containers[0].livenessProbe.exec.command[0]", "this whole line as its name"},
 	} {
-		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, Options{})
+		pod, problems := parse("web.toml", []byte(test.file), Options{})
 		if pod == nil || len(problems) != 1 || len(problems.Warnings()) != 1 {
 			t.Errorf("want one warning, got:\n%v", problems)
 			continue
@@ -600,7 +600,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 func TestProblemsHideSecrets(t *testing.T) {
 	for _, value := range []string{"31337", "[31337]", "{ a = 31337 }", "2026-03-13", `"31337\u0000"`} {
 		file := pod("secrets = [{ name = \"db\", data = { pin = " + value + " } }]")
-		_, problems := parse("web.toml", []byte(file), nothingUnsupported, Options{})
+		_, problems := parse("web.toml", []byte(file), Options{})
 		text := report(problems)
 		if text == "" || strings.Contains(text, "31337") || strings.Contains(text, "2026") {
 			t.Errorf("%s: reported as: %s", value, text)

@@ -228,7 +228,7 @@ func TestAcceptedAsInTheAPI(t *testing.T) {
 		{security(`appArmorProfile = { type = "Localhost", localhostProfile = "/usr/sbin/nginx" }`), ""},
 		{envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "0" }`), ""},
 	} {
-		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, Options{})
+		pod, problems := parse("web.toml", []byte(test.file), Options{})
 		warnings := problems.Warnings()
 		expected := func(p Problem) bool { return strings.Contains(p.Message, test.warning) }
 		found := test.warning != "" && slices.ContainsFunc(warnings, expected)

@@ -263,6 +263,12 @@ func (s *stream) unknownKind(x *object) {
 		s.problems = append(s.problems, w)
 		return
 	}
+	if x.kind == "RuntimeClass" {
+		w := warnAt(at, "has no effect: a class is an element of engine.runtimeClasses in podstead.toml")
+		w.Path = x.kind
+		s.problems = append(s.problems, w)
+		return
+	}
 	if hint := kindHints[x.kind]; hint != "" {
 		s.lose(at, "there is no "+clip(x.kind)+" on one host", hint+", or accept the loss with --allow-loss")
 		return

@@ -115,7 +115,8 @@ type Pod struct {
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 	// Operating system of the containers. A manifest needs it to set `stopSignal`, as in Kubernetes. Default: Linux.
 	OS *PodOS `json:"os,omitempty"`
-	// Runtime class of the pod.
+	// Name of an element of `engine.runtimeClasses` in the configuration of the host, whose OCI runtime runs the containers. Default: that
+	// of `engine.runtime`.
 	RuntimeClassName string `json:"runtimeClassName,omitempty"`
 	// Pod-level requests and limits of `cpu` and `memory` (KEP-2837).
 	Resources Resources `json:"resources,omitzero"`

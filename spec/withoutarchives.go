@@ -9,7 +9,7 @@ import (
 // the text, with its comments, is as it was. The pod must be valid.
 func WithoutArchives(file string, data []byte) ([]byte, error) {
 	var archives []*node
-	pod, problems := parse(file, data, unsupported, Options{archives: &archives})
+	pod, problems := parse(file, data, Options{archives: &archives})
 	if pod == nil {
 		return nil, problems
 	}
@@ -22,7 +22,7 @@ func WithoutArchives(file string, data []byte) ([]byte, error) {
 	end, closed := arrayEnd(data, offsetOf(starts, last.at)+last.size)
 	if ok && closed && begin < end {
 		text := bytes.Join([][]byte{data[:begin], []byte("[]"), data[end:]}, nil)
-		if again, _ := parse(file, text, unsupported, Options{}); again != nil && len(again.ImageArchives) == 0 && again.Name == pod.Name {
+		if again, _ := parse(file, text, Options{}); again != nil && len(again.ImageArchives) == 0 && again.Name == pod.Name {
 			return text, nil
 		}
 	}

@@ -330,6 +330,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 		{"panic in a turn", with(nothing), nil, func(w *troubled) { w.bug.Store(true) }, emitted{api.EventInternalError}},
 		failing("StartSandbox", lifecycle.Failure{Message: "no"}, api.EventSandboxFailed),
 		failing("StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}, api.EventVolumeFailed),
+		failing("StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonRuntimeClassUnavailable}, api.EventSandboxFailed),
 		failing("StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable}, api.EventEngineUnavailable),
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, api.EventImagePullFailed, api.EventImageBackOff,
 			api.EventImageError),

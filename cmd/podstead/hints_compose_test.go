@@ -60,7 +60,10 @@ var composeHints = []composeHint{
 		hint:   "run the program with a unit of systemd",
 		before: "services: {web: {image: web}, vpn: {provider: {type: vpn}}}", after: "services: {web: {image: web}}",
 	},
-	{hint: "set engine.runtime in podstead.toml", before: "runtime: crun"},
+	{
+		hint:   "set runtimeClassName in the pod file",
+		before: "services: {web: {image: web}, log: {image: log, network_mode: \"service:web\", runtime: runsc}}",
+	},
 	{hint: "set ephemeral-storage in the pod file", before: "storage_opt: {size: 1G}"},
 	{hint: "set it in the command", before: `umask: "0077"`, after: `command: sh -c "umask 0077; exec PROGRAM"`},
 	{hint: "set hostUsers = false in the pod file", before: "userns_mode: auto"},

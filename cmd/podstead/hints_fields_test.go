@@ -22,7 +22,10 @@ var settingsOfHints = map[string]string{
 	"set shutdownGracePeriod = ":                             "[pods]\nshutdownGracePeriod = \"90s\"\n",
 	"or set another OCI runtime as runtime in [engine]":      "[engine]\nruntime = \"crun\"\n",
 	"write a command as [[notify]] in podstead.toml":         "[[notify]]\nname = \"ops\"\ncommand = [\"/bin/true\"]\n",
-	"set engine.runtime in podstead.toml":                    "engine.runtime = \"crun\"\n",
+	"to a class of engine.runtimeClasses in podstead.toml":   runtimeClass,
+	"define it as [[engine.runtimeClasses]]":                 runtimeClass,
+	"write a class as [[engine.runtimeClasses]]":             runtimeClass,
+	"change it in [[engine.runtimeClasses]]":                 runtimeClass,
 	"set runDir to a directory in memory":                    "runDir = \"/run/podstead\"\n",
 	"add the path to devices in [policy]":                    "[policy]\ndevices = [\"/dev\", \"/srv/gps\"]\n",
 	"add the part before = to devices in [policy]":           "[policy]\ndevices = [\"/dev\", \"nvidia.com/gpu\"]\n",
@@ -41,6 +44,8 @@ var settingsOfHints = map[string]string{
 	"set requests = \"ignore\" in [policy] of podstead.toml": "[policy]\nrequests = \"ignore\"\n",
 	"or change images.verify in podstead.toml":               verifyRule,
 }
+
+const runtimeClass = "[[engine.runtimeClasses]]\nname = \"untrusted\"\nruntime = \"crun\"\n"
 
 const verifyRule = "[[images.verify]]\nprefix = \"registry.example.com/shop\"\nkeys = [\"KEY\"]\n"
 
@@ -125,7 +130,7 @@ func checkFollowed(t *testing.T, parts []string, table string, must func(foundHi
 }
 
 // namesSetting matches hints to settings.
-var namesSetting = regexp.MustCompile(`podstead\.toml|\[(policy|network|engine|images\.verify|notify)\]|\brunDir\b`)
+var namesSetting = regexp.MustCompile(`podstead\.toml|\[(policy|network|engine|engine\.runtimeClasses|images\.verify|notify)\]|\brunDir\b`)
 
 // TestHintsOfSettings writes what the hints in the sources say about settings into podstead.toml, which is valid with it.
 func TestHintsOfSettings(t *testing.T) {

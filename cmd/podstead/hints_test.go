@@ -612,7 +612,8 @@ func isSetting(name string) bool {
 
 // isTable reports whether podstead.toml has a table.
 func isTable(name string) bool {
-	return name == "notify" || name == "images.verify" || settingMatches(func(key string) bool { return strings.HasPrefix(key, name+".") })
+	return slices.Contains([]string{"notify", "images.verify", "engine.runtimeClasses"}, name) ||
+		settingMatches(func(key string) bool { return strings.HasPrefix(key, name+".") })
 }
 
 // textAfter are the words that follow the name of the program in a sentence.

@@ -71,7 +71,8 @@ type Engine struct {
 	Runtime      string   `json:"runtime"`     // RuntimeAuto, a name or an absolute path
 	CgroupDriver string   `json:"cgroupDriver"`
 	// MemoryLimit is that of the daemon, in bytes.
-	MemoryLimit spec.Quantity `json:"memoryLimit"`
+	MemoryLimit    spec.Quantity  `json:"memoryLimit"`
+	RuntimeClasses []RuntimeClass `json:"runtimeClasses,omitempty"`
 }
 
 // RuntimeAuto lets the daemon select the OCI runtime when it starts.

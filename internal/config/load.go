@@ -215,6 +215,7 @@ func (c *Config) decode(path string, text []byte, list []Setting) (*spec.Decoded
 	}
 	c.checkVerify(file)
 	c.checkNotify(file)
+	c.checkRuntimeClasses(file)
 	return file, nil
 }
 

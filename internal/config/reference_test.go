@@ -62,6 +62,16 @@ func TestReference(t *testing.T) {
 	}
 }
 
+// classesExample is the example of runtime classes. TestReference parses it.
+const classesExample = `[[engine.runtimeClasses]]
+name = "untrusted"
+runtime = "/usr/local/bin/runsc"
+
+[[engine.runtimeClasses]]
+name = "crun"
+runtime = "crun"
+`
+
 const notifyExample = `[[notify]]
 name = "chat"
 urlFile = "/etc/podstead/chat.url"
@@ -81,6 +91,9 @@ func configurationPage(t *testing.T) string {
 	}
 	if problems := spec.Decode("podstead.toml", []byte(verifyExample), &Config{}).Problems(); len(problems) > 0 {
 		t.Errorf("example of rules: %v", problems)
+	}
+	if problems := spec.Decode("podstead.toml", []byte(classesExample), &Config{}).Problems(); len(problems) > 0 {
+		t.Errorf("example of runtime classes: %v", problems)
 	}
 	if problems := spec.Decode("podstead.toml", []byte(notifyExample), &Config{}).Problems(); len(problems) > 0 {
 		t.Errorf("example of notifiers: %v", problems)
@@ -132,6 +145,14 @@ func configurationPage(t *testing.T) string {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `--%s` | `%s` | %s |\n", s.Key, s.Kind(), defaultOf(&s), reload, s.Flag, s.Env,
 			strings.ReplaceAll(s.Help, "|", `\|`))
 	}
+	b.WriteString("\n## Runtime classes\n\n```toml\n" + classesExample + "```\n\n" +
+		"`engine.runtimeClasses` is an array of tables, which only the file can have. It reloads. A pod with the `name` of a class as\n" +
+		"`runtimeClassName` runs with the OCI runtime of the class, other pods with that of `engine.runtime`. A pod keeps that of " +
+		"its class\nuntil its next sandbox. For how it is used, see [Run a pod with another OCI runtime]" +
+		"(../howto/configure-pods.md#run-a-pod-with-another-oci-runtime).\n\n" +
+		"| Key | Type | Default | Description |\n| --- | --- | --- | --- |\n" +
+		"| `name` | string |  | unique name: lower case letters, digits, `-` and `.`. Required |\n" +
+		"| `runtime` | string |  | OCI runtime with the command line of runc: the name of a program or an absolute path. Required |\n")
 	b.WriteString("\n## Signatures of images\n\n```toml\n" + verifyExample + "```\n\n" +
 		"`images.verify` is an array of tables, which only the file can have. It reloads, and so do the keys. Each rule is for the " +
 		"repositories with its prefix:\n" +

@@ -22,6 +22,10 @@ func (c *Config) Reload(next *Config) (merged *Config, changed, restart []string
 		}
 	}
 	copied.Images.Verify, copied.verify = next.Images.Verify, next.verify // the caller knows whether the keys have changed
+	if !reflect.DeepEqual(copied.Engine.RuntimeClasses, next.Engine.RuntimeClasses) {
+		copied.Engine.RuntimeClasses = next.Engine.RuntimeClasses
+		changed = append(changed, "engine.runtimeClasses")
+	}
 	if !reflect.DeepEqual(copied.Notify, next.Notify) {
 		copied.Notify = next.Notify
 		changed = append(changed, "notify")

@@ -51,7 +51,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	rt, err := runtime.Start(ctx, runtime.Options{
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
 		ShimPath: ShimPath(), MonitorPath: monitorProgram,
-		RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
+		RuntimeBinary: c.Engine.Runtime, RuntimeClasses: c.Engine.Classes(), CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
 		Rootless: c.Rootless(), Delegated: runtime.Delegated(c.Cgroup()),
 		PidsLimit: c.Pods.PidsLimit, CDIDirs: c.Policy.CDISpecDirs, Reserved: c.Policy.Admission().SystemReserved,
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),

@@ -26,7 +26,9 @@ type reloader struct {
 	supervisor *supervisor.Supervisor
 	// bandwidth changes the limit of pulls in bytes per second; nil: the runtime pulls nothing.
 	bandwidth func(int64)
-	disk      storage
+	// classes sets the OCI runtimes of runtime classes; nil: the runtime has none.
+	classes func(map[string]string)
+	disk    storage
 	// config is what is in effect, as it was loaded.
 	config atomic.Pointer[config.Config]
 	// images take the policy for signatures; nil: the runtime does not manage images.
@@ -49,6 +51,9 @@ func newReloader(o *Options, loaded *config.Config, rt Runtime, s *supervisor.Su
 	r.policy, _ = loaded.Verification() // the engine was started with it
 	if pulls, ok := rt.(interface{ SetPullBandwidth(bytesPerSecond int64) }); ok {
 		r.bandwidth = pulls.SetPullBandwidth
+	}
+	if with, ok := rt.(interface{ SetRuntimeClasses(map[string]string) }); ok {
+		r.classes = with.SetRuntimeClasses
 	}
 	r.config.Store(loaded)
 	return r
@@ -108,6 +113,9 @@ func (r *reloader) reload(ctx context.Context) {
 	}
 	if r.bandwidth != nil {
 		r.bandwidth(merged.Images.MaxBandwidth.Value())
+	}
+	if r.classes != nil {
+		r.classes(merged.Engine.Classes())
 	}
 	r.supervisor.SetFinishedPods(finishedPods(merged)) // wakes up what waits for the idle timeout
 	if r.disk.collector != nil {

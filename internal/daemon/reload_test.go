@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -78,9 +79,10 @@ func TestReload(t *testing.T) {
 	policy := c.Policy.Admission()
 	ctx, cancel := context.WithCancel(t.Context())
 	var bandwidth atomic.Int64
+	var classes atomic.Value
 	start := func(ctx context.Context, c *config.Config, log *slog.Logger) (daemon.Runtime, error) {
 		rt, err := h.start(ctx, c, log)
-		return limitedRuntime{rt, &bandwidth}, err
+		return limitedRuntime{rt, &bandwidth, &classes}, err
 	}
 	reload, ready, result := make(chan os.Signal, 1), make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -160,7 +162,14 @@ func TestReload(t *testing.T) {
 	if got := reloaded("[images]\nmaxBandwidth = \"64Ki\"\n"); !strings.Contains(got, "images.maxBandwidth") || bandwidth.Load() != 64<<10 {
 		t.Errorf("events %q, bandwidth %d", got, bandwidth.Load())
 	}
+	got := reloaded("[[engine.runtimeClasses]]\nname = \"a\"\nruntime = \"crun\"\n")
+	if !strings.Contains(got, "engine.runtimeClasses") || !reflect.DeepEqual(classes.Load(), map[string]string{"a": "crun"}) {
+		t.Errorf("events %q, classes %v", got, classes.Load())
+	}
 	reloaded("[policy]\npodSecurity = \"restricted\"\n")
+	if got := classes.Load(); !reflect.DeepEqual(got, map[string]string{}) {
+		t.Errorf("classes %v after they were removed", got)
+	}
 	if got := bandwidth.Load(); got != 0 {
 		t.Errorf("bandwidth %d without a limit", got)
 	}
@@ -175,14 +184,17 @@ func TestReload(t *testing.T) {
 	await(t, result)
 }
 
-// limitedRuntime records the bandwidth of pulls.
+// limitedRuntime records the bandwidth of pulls and the runtime classes.
 type limitedRuntime struct {
 	daemon.Runtime
 
 	bandwidth *atomic.Int64
+	classes   *atomic.Value
 }
 
 func (r limitedRuntime) SetPullBandwidth(n int64) { r.bandwidth.Store(n) }
+
+func (r limitedRuntime) SetRuntimeClasses(programs map[string]string) { r.classes.Store(programs) }
 
 // lastEvent returns the newest event of the host.
 func lastEvent(t *testing.T, h *host) (last api.Event) {

@@ -100,6 +100,10 @@ func Run(
 		{"reboots", func() result { return reboots(ctx, c, daemon) }},
 		{"quarantined pods", func() result { return quarantinedPods(ctx, daemon) }},
 	}
+	if classes := c.Engine.RuntimeClasses; len(classes) > 0 {
+		at := slices.IndexFunc(checks, func(k check) bool { return k.name == "shim" })
+		checks = slices.Insert(checks, at, check{"runtime classes", func() result { return runtimeClasses(ctx, classes) }})
+	}
 	if c.Rootless() {
 		checks = slices.DeleteFunc(checks, func(k check) bool { return slices.Contains(ofRoot(), k.name) })
 		checks = append(ofUser(ctx, c), checks...)

@@ -37,6 +37,24 @@ func ociRuntime(ctx context.Context, c *config.Config, daemon *client.Client) re
 	return r
 }
 
+// runtimeClasses checks the OCI runtimes of the runtime classes.
+func runtimeClasses(ctx context.Context, classes []config.RuntimeClass) result {
+	all := result{grade: OK}
+	var details []string
+	for _, c := range classes {
+		r := programVersion(ctx, c.Runtime)
+		details = append(details, c.Name+": "+r.detail)
+		if all.grade == OK || r.grade == Fail {
+			all.grade, all.hint = r.grade, r.hint
+		}
+		if r.grade == Fail {
+			all.hint = "install the OCI runtime of the class, or change it in [[engine.runtimeClasses]] of podstead.toml"
+		}
+	}
+	all.detail = strings.Join(details, "; ")
+	return all
+}
+
 // selected returns the choice of the daemon that runs, or what a daemon would select. Only root can run a container to find out.
 func selected(ctx context.Context, c *config.Config, daemon *client.Client) (ociruntime.Choice, error) {
 	program := c.Engine.Runtime

@@ -1,9 +1,43 @@
 package doctor
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podstead/podstead/internal/config"
 )
+
+// TestRuntimeClasses expects the worst grade, with its hint.
+func TestRuntimeClasses(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"new": "echo 'crun version 1.25'", "old": "echo 'crun version 1.8'", "broken": "exit 1"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		programs     []string
+		want         Grade
+		detail, hint string
+	}{
+		{[]string{"new"}, OK, "new: crun version 1.25 (" + dir + "/new)", ""},
+		{[]string{"old", "new"}, Warn, "has known container escapes", "update the OCI runtime"},
+		{[]string{"missing", "old"}, Fail, "missing: ", "install the OCI runtime of the class"},
+		{[]string{"old", "broken"}, Fail, "broken --version: exit status 1", "install the OCI runtime of the class"},
+	} {
+		var classes []config.RuntimeClass
+		for _, p := range test.programs {
+			classes = append(classes, config.RuntimeClass{Name: p, Runtime: filepath.Join(dir, p)})
+		}
+		got := runtimeClasses(t.Context(), classes)
+		if got.grade != test.want || !strings.Contains(got.detail, test.detail) || !strings.HasPrefix(got.hint, test.hint) ||
+			(got.hint == "") != (test.hint == "") {
+			t.Errorf("%v: %+v, want %+v", test.programs, got, test)
+		}
+	}
+}
 
 func TestEscapes(t *testing.T) {
 	for _, test := range []struct {

@@ -126,7 +126,7 @@ var problems = map[string]bool{
 	"InvalidFile": true, "Rejected": true, "PodSecurity": true, "HostPathForbidden": true, "SysctlForbidden": true, "NodePorts": true,
 	"OutOfcpu": true, "OutOfmemory": true, "OutOfephemeral-storage": true, "VolumeTerminating": true, "WaitForCycle": true,
 	"UnexpectedAdmissionError": true, "AppArmor": true, "NotReady": true, "StateNotDurable": true, "ContainerStatusUnknown": true,
-	"RunNotStarted": true,
+	"RunNotStarted": true, "RuntimeClassUnavailable": true,
 }
 
 // isProblem reports whether a cell reports a problem.

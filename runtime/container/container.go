@@ -53,6 +53,8 @@ type Config struct {
 	AppArmor     AppArmor
 	Garbage      *LayerCollector
 	Logs         Logs
+	// RecursiveReadOnly reports whether an OCI runtime supports recursive options of mounts; "" is that of sandboxes without their own.
+	RecursiveReadOnly func(ctx context.Context, program string) bool
 }
 
 // Service manages the containers of all pods. It is safe for concurrent use.

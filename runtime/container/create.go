@@ -157,7 +157,7 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 		options = append(options, record.WithDevices(deviceState{Known: n.devices, Held: n.devices}))
 	}
 	if n.ids.Own() {
-		options = append(options, s.config.Engine.WithUserNamespace())
+		options = append(options, n.sandbox.WithUserNamespace())
 	}
 	return n.sandbox.NewContainer(ctx, n.id, options...)
 }

@@ -138,6 +138,7 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	n.volumes.Spec = pod
 	n.request = volume.Request{
 		Container: mounting, Run: in.ID, Variables: variables.Map(), Images: images,
+		RecursiveReadOnly: s.config.RecursiveReadOnly(ctx, n.sandbox.Runtime()),
 	}
 	if in.IDs.First != 0 {
 		n.request.UserNamespace = in.User

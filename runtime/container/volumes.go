@@ -38,7 +38,9 @@ func (s *Service) Volumes(
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	request := volume.Request{Images: images, UserNamespace: users, Existing: true}
+	request := volume.Request{
+		Images: images, UserNamespace: users, Existing: true, RecursiveReadOnly: s.config.RecursiveReadOnly(ctx, ""),
+	}
 	variables, variablesErr := oci.Resolve(c, d, newSecretSnapshot(s.config.Values, s.filesOf(ctx, uid, pod), c))
 	if variablesErr == nil {
 		request.Variables = variables.Map()

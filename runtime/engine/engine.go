@@ -71,6 +71,8 @@ type Options struct {
 	ReportMonitor func(MonitorReport)
 	// Runtime is the name or path of the OCI runtime's binary, until [Engine.SetRuntime] is called. The default is runc.
 	Runtime string
+	// Classes are the names or paths of other OCI runtimes that may have created containers, see [SandboxOptions].
+	Classes []string
 	// SystemdCgroup makes the OCI runtime create cgroups through systemd.
 	SystemdCgroup bool
 	// Log receives containerd's warnings and errors. The default is slog.Default(). containerd has one logger per process, so the
@@ -228,17 +230,10 @@ func (e *Engine) CollectGarbage(ctx context.Context) error { return e.collector.
 func (e *Engine) MonitorPath() string { return e.opt.MonitorPath }
 
 // SetRuntime sets the OCI runtime of the containers and sandboxes that are created afterwards, and that of containers that are created with
-// [Engine.WithUserNamespace]. Existing ones keep the one that created them, which is recorded in their bundle. It must be called before any
-// other method is.
+// [Sandbox.WithUserNamespace], unless the sandbox has its own. Existing ones keep the one that created them, which is recorded in their
+// bundle. It must be called before any other method is.
 func (e *Engine) SetRuntime(program, forUserNamespaces string) {
 	e.opt.Runtime, e.userNamespaces = program, forUserNamespaces
-}
-
-// WithUserNamespace is an option of [Sandbox.NewContainer] for a container with a user namespace.
-func (e *Engine) WithUserNamespace() client.NewContainerOpts {
-	o := e.RuntimeOptions()
-	o.BinaryName = cmp.Or(e.userNamespaces, o.BinaryName)
-	return client.WithRuntime(monitorRuntime, o)
 }
 
 // ExecSession returns the session of a command that was started in a container, or 0 if the command leads one.
@@ -257,10 +252,10 @@ func (e *Engine) ExecSession(id, execID string) int {
 	return session
 }
 
-// RuntimeOptions are the options to create containers with; see [client.WithRuntime]. [Sandbox.NewContainer] sets them.
-func (e *Engine) RuntimeOptions() *options.Options {
+// runtimeOptions are the options to create containers with an OCI runtime; "": that of [Engine.SetRuntime]. See [client.WithRuntime].
+func (e *Engine) runtimeOptions(program string) *options.Options {
 	return &options.Options{
-		BinaryName:    e.opt.Runtime,
+		BinaryName:    cmp.Or(program, e.opt.Runtime),
 		Root:          filepath.Join(e.opt.State, "runc"),
 		SystemdCgroup: e.opt.SystemdCgroup,
 	}

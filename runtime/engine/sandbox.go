@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,9 @@ const cleanupTimeout = 10 * time.Second
 // cgroupLabel of a sandbox with a shim is the shim's cgroup, for its removal.
 const cgroupLabel = "podstead.io/shim-cgroup"
 
+// runtimeLabel of a sandbox is its own OCI runtime, which its containers have, too.
+const runtimeLabel = "podstead.io/oci-runtime"
+
 // SandboxOptions configure a new sandbox. The zero value is usable.
 type SandboxOptions struct {
 	// Labels are stored in the sandbox's record.
@@ -35,6 +39,8 @@ type SandboxOptions struct {
 	// Spec contains a process for the sandbox that becomes PID 1 of a namespace for its containers; see [ocibundle.PIDAnnotation].
 	// Nil means no process.
 	Spec *specs.Spec
+	// Runtime is the name or path of the OCI runtime of the sandbox and of its containers; empty: that of [Engine.SetRuntime].
+	Runtime string
 }
 
 // Sandbox is a record that the containers of a pod share, and what belongs to it: a process if its options have one, or the shim of an
@@ -66,7 +72,7 @@ func (e *Engine) StartSandbox(ctx context.Context, id string, o SandboxOptions) 
 }
 
 func (e *Engine) newRecord(id string, o SandboxOptions) (sandbox.Sandbox, error) {
-	runtime, err := typeurl.MarshalAny(e.RuntimeOptions())
+	runtime, err := typeurl.MarshalAny(e.runtimeOptions(o.Runtime))
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}
@@ -78,10 +84,17 @@ func (e *Engine) newRecord(id string, o SandboxOptions) (sandbox.Sandbox, error)
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}
+	labels := maps.Clone(o.Labels)
+	if o.Runtime != "" {
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[runtimeLabel] = o.Runtime
+	}
 	now := time.Now().UTC()
 	return sandbox.Sandbox{
 		ID:        id,
-		Labels:    maps.Clone(o.Labels),
+		Labels:    labels,
 		Runtime:   sandbox.RuntimeOpts{Name: monitorRuntime, Options: runtime},
 		Spec:      spec,
 		Sandboxer: monitorRuntime,
@@ -239,6 +252,14 @@ func (s *Sandbox) CreatedAt() time.Time { return s.createdAt }
 // Labels are those of [SandboxOptions]. They must not be modified.
 func (s *Sandbox) Labels() map[string]string { return s.labels }
 
+// Runtime is the name or path of the sandbox's own OCI runtime, "": it has that of [Engine.SetRuntime].
+func (s *Sandbox) Runtime() string { return s.labels[runtimeLabel] }
+
+// WithUserNamespace is an option of [Sandbox.NewContainer] for a container with a user namespace.
+func (s *Sandbox) WithUserNamespace() client.NewContainerOpts {
+	return client.WithRuntime(monitorRuntime, s.e.runtimeOptions(cmp.Or(s.Runtime(), s.e.userNamespaces)))
+}
+
 // NewContainer creates the record of a container that runs under this sandbox's shim, after what opts create. Garbage is not collected
 // meanwhile, so these need no lease as in containerd's client, which writes to the disk twice.
 func (s *Sandbox) NewContainer(ctx context.Context, id string, opts ...client.NewContainerOpts) (client.Container, error) {
@@ -249,7 +270,7 @@ func (s *Sandbox) NewContainer(ctx context.Context, id string, opts ...client.Ne
 	}
 	defer release()
 	ours := []client.NewContainerOpts{
-		client.WithRuntime(s.runtimeName(), s.e.RuntimeOptions()),
+		client.WithRuntime(s.runtimeName(), s.e.runtimeOptions(s.Runtime())),
 		client.WithSandbox(s.id),
 	}
 	record := containers.Container{ID: id}

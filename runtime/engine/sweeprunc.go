@@ -94,12 +94,13 @@ func deleteRuncContainer(ctx context.Context, o Options, root, id string) error 
 	return nil
 }
 
-// runtimeOf returns the program of an OCI runtime whose files were found. It is the configured one if that can be the same.
+// runtimeOf returns the program of an OCI runtime whose files were found. It is the first configured one that can be the same.
 func (o *Options) runtimeOf(creator string) string {
-	if filepath.IsAbs(o.Runtime) {
-		name := filepath.Base(o.Runtime)
-		if strings.Contains(name, creator) || !strings.Contains(name, "runc") && !strings.Contains(name, "crun") {
-			return o.Runtime
+	for _, program := range append([]string{o.Runtime}, o.Classes...) {
+		name := filepath.Base(program)
+		if filepath.IsAbs(program) &&
+			(strings.Contains(name, creator) || !strings.Contains(name, "runc") && !strings.Contains(name, "crun")) {
+			return program
 		}
 	}
 	return creator

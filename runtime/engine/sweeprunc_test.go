@@ -30,12 +30,32 @@ func TestSweepRunc(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sweepRunc(t.Context(), Options{State: state, Runtime: binary, Log: slog.New(slog.DiscardHandler)})
+	sweepRunc(t.Context(), Options{State: state, Runtime: "auto", Classes: []string{"crun", binary}, Log: slog.New(slog.DiscardHandler)})
 	if got, _ := os.ReadFile(deleted); string(got) != "lost\n" {
 		t.Errorf("deleted by the OCI runtime: %q, want lost", got)
 	}
 	if _, err := os.Stat(filepath.Join(runc, "incomplete")); err == nil {
 		t.Error("the directory of a container that was never created was kept")
+	}
+}
+
+// TestRuntimeOfLeft expects the configured program that can have created a container that was left.
+func TestRuntimeOfLeft(t *testing.T) {
+	for _, test := range []struct {
+		runtime string
+		classes []string
+		want    string // of a container of crun
+	}{
+		{"auto", nil, "crun"},
+		{"/opt/crun", nil, "/opt/crun"},
+		{"/opt/runc", nil, "crun"},
+		{"/opt/runc", []string{"runc", "/opt/crun-1.20"}, "/opt/crun-1.20"},
+		{"/opt/crun", []string{"/opt/crun-1.20"}, "/opt/crun"},
+	} {
+		o := Options{Runtime: test.runtime, Classes: test.classes}
+		if got := o.runtimeOf("crun"); got != test.want {
+			t.Errorf("%s and %v: %s, want %s", test.runtime, test.classes, got, test.want)
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/namespace"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/ociruntime"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/spec"
@@ -52,6 +53,8 @@ type Config struct {
 	Cleared func(uid string, cleared podcgroup.Cleared)
 	// Locks has a lock for each pod, by UID. It is held while a sandbox is started or removed.
 	Locks *guard.KeyedMutex
+	// Classes are the OCI runtimes of pods with a runtime class.
+	Classes *ociruntime.Classes
 }
 
 // Service manages the sandboxes of all pods. It is safe for concurrent use.
@@ -85,18 +88,22 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 		return nil, err
 	}
 	defer unlock()
+	var class ociruntime.Choice // a sandbox that was started keeps its own
 	if _, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, sandbox)); errdefs.IsNotFound(err) {
 		if err := s.clear(ctx, uid); err != nil { // it would run beside the pod
 			return nil, err
 		}
 		s.config.Cgroups.SetWith(uid)
+		if class, err = s.classOf(ctx, pod); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.config.Volumes.PreparePod(ctx, uid, pod); err != nil { // needs no undo
 		return nil, engine.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonFailedMount, err)
 	}
 	ctx, cancel := engine.Detached(ctx, engine.CreateTimeout)
 	defer cancel()
-	ips, err := s.create(ctx, uid, pod, sandbox)
+	ips, err := s.create(ctx, uid, pod, sandbox, class)
 	if err == nil {
 		s.config.Index.Put(uid, pod, sandbox)
 		return ips, nil
@@ -107,6 +114,15 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 		err = fmt.Errorf("%w (and the sandbox could not be removed: %w)", err, undo)
 	}
 	return nil, err
+}
+
+// classOf returns the OCI runtime of the runtime class of a pod; the zero value: it has none.
+func (s *Service) classOf(ctx context.Context, pod *spec.Pod) (ociruntime.Choice, error) {
+	if pod.RuntimeClassName == "" {
+		return ociruntime.Choice{}, nil
+	}
+	class, err := s.config.Classes.Select(ctx, pod.RuntimeClassName)
+	return class, engine.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonRuntimeClassUnavailable, err)
 }
 
 // clear kills and removes what is in the cgroup of a pod. The pod must have no sandbox with a process.
@@ -128,7 +144,9 @@ func (s *Service) RemoveCgroup(ctx context.Context, uid string) error {
 
 // create creates the namespaces, the network, the files, the cgroup and the shim of a sandbox. Containers need the network, the shim does
 // not, so both are created at the same time.
-func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (ips []string, err error) {
+func (s *Service) create(
+	ctx context.Context, uid string, pod *spec.Pod, sandbox int, class ociruntime.Choice,
+) (ips []string, err error) {
 	ids, err := s.config.Users.Allocate(uid, pod)
 	if err != nil {
 		return nil, err
@@ -144,15 +162,20 @@ func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, sandbox
 		}
 		return err
 	})
-	started := s.startShim(ctx, uid, pod, sandbox, Joined(pins, ids))
+	program := class.Program
+	if ids.Own() {
+		program = class.UserNamespaces
+	}
+	started := s.startShim(ctx, uid, pod, sandbox, Joined(pins, ids), program)
 	if err := connecting.Wait(); err != nil {
 		return nil, err
 	}
 	return ips, started
 }
 
-// startShim creates the cgroup of a pod, and starts the shim of a sandbox in it.
-func (s *Service) startShim(ctx context.Context, uid string, pod *spec.Pod, sandbox int, n oci.Namespaces) error {
+// startShim creates the cgroup of a pod, and starts the shim of a sandbox in it. The program is the OCI runtime of its class; empty: it has
+// none.
+func (s *Service) startShim(ctx context.Context, uid string, pod *spec.Pod, sandbox int, n oci.Namespaces, program string) error {
 	if err := s.config.Cgroups.Limit(ctx, uid, oci.PodLimits(pod, s.config.PidsLimit)); err != nil {
 		return err
 	}
@@ -167,7 +190,9 @@ func (s *Service) startShim(ctx context.Context, uid string, pod *spec.Pod, sand
 	if s.config.Cgroups.IsDelegated() {
 		labels[record.LabelCgroup] = "true"
 	}
-	_, err = s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{Labels: labels, Spec: process})
+	_, err = s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{
+		Labels: labels, Spec: process, Runtime: program,
+	})
 	return err
 }
 

@@ -33,6 +33,8 @@ type Request struct {
 	UserNamespace string
 	// Existing requires that the directories of host paths and subPaths exist. Otherwise they are created.
 	Existing bool
+	// RecursiveReadOnly means that the kernel (5.12) and the OCI runtime support recursive options of mounts, such as read-only.
+	RecursiveReadOnly bool
 }
 
 // Mounts returns the OCI mounts for the volumes of a container run, in the order of its volumeMounts. The volumes must be
@@ -74,12 +76,12 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 		return specs.Mount{}, errors.New("not found in the pod")
 	}
 	v := &p.Spec.Volumes[i]
-	options, err := s.options(v, m)
+	options, err := r.options(v, m)
 	if err != nil {
 		return specs.Mount{}, err
 	}
 	if s.isNoSetuid(p.Spec, v) {
-		options = append(options, s.noSetuid())
+		options = append(options, r.noSetuid())
 	}
 	sub, err := subPathOf(m, r.Variables)
 	if err != nil {
@@ -199,7 +201,7 @@ func (s *Set) source(uid string, v *spec.Volume, r Request) (string, error) {
 }
 
 // options returns the options of a bind mount, as set by containerd's CRI plug-in.
-func (s *Set) options(v *spec.Volume, m *spec.VolumeMount) ([]string, error) {
+func (r *Request) options(v *spec.Volume, m *spec.VolumeMount) ([]string, error) {
 	options := []string{"rbind"}
 	switch m.MountPropagation {
 	case "", "None":
@@ -211,7 +213,7 @@ func (s *Set) options(v *spec.Volume, m *spec.VolumeMount) ([]string, error) {
 	default:
 		return nil, fmt.Errorf("mount propagation %q is not supported", m.MountPropagation)
 	}
-	recursive, err := s.recursiveReadOnly(m)
+	recursive, err := r.recursiveReadOnly(m)
 	switch {
 	case err != nil:
 		return nil, err
@@ -236,15 +238,15 @@ func (s *Set) isNoSetuid(p *spec.Pod, v *spec.Volume) bool {
 }
 
 // noSetuid returns the option for it: also for mounts below the volume, if the OCI runtime can do that.
-func (s *Set) noSetuid() string {
-	if s.opts.RecursiveReadOnly {
+func (r *Request) noSetuid() string {
+	if r.RecursiveReadOnly {
 		return "rnosuid"
 	}
 	return "nosuid"
 }
 
 // recursiveReadOnly reports whether mounts below the volume are read-only too (KEP-3857).
-func (s *Set) recursiveReadOnly(m *spec.VolumeMount) (bool, error) {
+func (r *Request) recursiveReadOnly(m *spec.VolumeMount) (bool, error) {
 	switch m.RecursiveReadOnly {
 	case "", "Disabled":
 		return false, nil
@@ -258,10 +260,10 @@ func (s *Set) recursiveReadOnly(m *spec.VolumeMount) (bool, error) {
 		return false, fmt.Errorf("%s read-only", message)
 	case m.MountPropagation != "" && m.MountPropagation != "None":
 		return false, fmt.Errorf("%s compatible with propagation %q", message, m.MountPropagation)
-	case m.RecursiveReadOnly == "Enabled" && !s.opts.RecursiveReadOnly:
+	case m.RecursiveReadOnly == "Enabled" && !r.RecursiveReadOnly:
 		return false, fmt.Errorf("%s supported by the runtime", message)
 	}
-	return s.opts.RecursiveReadOnly, nil
+	return r.RecursiveReadOnly, nil
 }
 
 // checkPropagation reports an error if the source mount does not propagate mounts. The kernel would silently ignore this.

@@ -90,8 +90,8 @@ func TestOptions(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := &Set{opts: Options{RecursiveReadOnly: !test.old}}
-			got, err := s.options(&test.volume, &test.mount)
+			r := &Request{RecursiveReadOnly: !test.old}
+			got, err := r.options(&test.volume, &test.mount)
 			filetest.WantError(t, err, test.err)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
@@ -127,10 +127,10 @@ func TestNoSetuid(t *testing.T) {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
-	if got := (&Set{}).noSetuid(); got != "nosuid" {
+	if got := (&Request{}).noSetuid(); got != "nosuid" {
 		t.Errorf("without recursive options: %q", got)
 	}
-	if got := (&Set{opts: Options{RecursiveReadOnly: true}}).noSetuid(); got != "rnosuid" {
+	if got := (&Request{RecursiveReadOnly: true}).noSetuid(); got != "rnosuid" {
 		t.Errorf("with recursive options: %q", got)
 	}
 }

@@ -40,8 +40,6 @@ type Options struct {
 	// MemoryBytes is the memory for all pods, which limits each emptyDir in memory. The default is the memory of the
 	// host.
 	MemoryBytes int64
-	// RecursiveReadOnly means that the kernel (5.12) and the OCI runtime support recursive options of mounts, such as read-only.
-	RecursiveReadOnly bool
 	// Rootless is true for a daemon that is root in the user namespace of an ordinary user only.
 	Rootless bool
 }

@@ -62,7 +62,7 @@ func newSet(t *testing.T, values Values) *Set {
 	dir := t.TempDir()
 	s, err := New(values, Options{
 		DataDir: filepath.Join(dir, "data"), RunDir: filepath.Join(dir, "run"), ClaimsDir: filepath.Join(dir, "claims"),
-		MemoryBytes: 1 << 30, RecursiveReadOnly: true,
+		MemoryBytes: 1 << 30,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -78,10 +78,6 @@ func TestPairs(t *testing.T) {
 		if r.Field == "containers[].name" {
 			continue // a container that is removed and another one that is added
 		}
-		if slices.ContainsFunc([]string{"waitFor", "runtimeClassName"},
-			func(field string) bool { return r.Field == field }) && !seen[r.Field+" "+r.Effect.String()] {
-			continue // not supported yet
-		}
 		if !seen[r.Field+" "+r.Effect.String()] || r.If != "" && !seen[r.Field+" "+r.Larger.String()] {
 			t.Errorf("no pair for each effect of %s", r.Field)
 		}

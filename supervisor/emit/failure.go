@@ -65,14 +65,14 @@ func (e Emission) failed(before *lifecycle.Facts, ev lifecycle.ActionFailed) {
 	}
 }
 
-// sandboxFailed emits that the pod sandbox could not be created. A volume that stays missing is emitted once.
+// sandboxFailed emits that the pod sandbox could not be created. What stays missing on the host is emitted once.
 func (e Emission) sandboxFailed(before *lifecycle.Facts, failure lifecycle.Failure, why event.Fields) {
 	kind := api.EventSandboxFailed
 	if failure.Reason == lifecycle.ReasonFailedMount {
-		if before.Sandbox.Failures > 0 && before.Sandbox.Message == failure.Message {
-			return
-		}
 		kind = api.EventVolumeFailed
+	}
+	if failure.Reason != "" && before.Sandbox.Failures > 0 && before.Sandbox.Message == failure.Message {
+		return
 	}
 	e.Emit(kind, "", why)
 }

@@ -84,7 +84,7 @@ func (a StartSandbox) failed(f *Facts, why Failure, at Instant) {
 		if why.Reason != f.Sandbox.Reason {
 			f.Sandbox.Failures = 0
 		}
-		f.Sandbox.Failures = mountBackoff.next(f.Sandbox.Failures)
+		f.Sandbox.Failures = hostBackoff.next(f.Sandbox.Failures)
 		f.Sandbox.Reason, f.Sandbox.Message = why.Reason, why.Message
 	}
 }

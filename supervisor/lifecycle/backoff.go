@@ -18,14 +18,14 @@ var pullBackoff = backoff{initial: 10 * time.Second, limit: 300 * time.Second, r
 // jobBackoff is the back-off of pods that are retried, as the documentation of Jobs has it.
 var jobBackoff = backoff{initial: 10 * time.Second, limit: 6 * time.Minute, factor: 2}
 
-// mountBackoff is the back-off of volumes that cannot be mounted yet. Its limit is about the interval at which the kubelet
-// retries, so that a long wait does not write to the disk more often.
-var mountBackoff = backoff{initial: time.Second, limit: 2 * time.Minute, factor: 2}
+// hostBackoff is the back-off of sandboxes that wait for the host, such as for a volume that cannot be mounted yet. Its limit is about the
+// interval at which the kubelet retries, so that a long wait does not write to the disk more often.
+var hostBackoff = backoff{initial: time.Second, limit: 2 * time.Minute, factor: 2}
 
 // sandboxDelay is the delay after a failed sandbox start.
 func sandboxDelay(s *Sandbox) time.Duration {
-	if s.Reason == ReasonFailedMount {
-		return mountBackoff.delay(s.Failures)
+	if s.Reason.ofHost() {
+		return hostBackoff.delay(s.Failures)
 	}
 	return retryDelay
 }

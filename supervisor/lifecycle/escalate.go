@@ -67,7 +67,7 @@ func (f *Facts) unreadyCounts(pod *spec.Pod) bool {
 	if !f.EngineUnavailable.IsZero() || !f.Stop.Requested.IsZero() || f.Restart.pending() || Terminating(pod, *f) {
 		return false
 	}
-	if len(Unmet(pod, *f)) > 0 || f.Sandbox.Failures > 0 && f.Sandbox.Reason == ReasonFailedMount {
+	if len(Unmet(pod, *f)) > 0 || f.Sandbox.Failures > 0 && f.Sandbox.Reason.ofHost() {
 		return false
 	}
 	return !slices.ContainsFunc(pod.InitContainers, func(c spec.Container) bool { return f.holdsEscalation(&c, !c.IsSidecar()) }) &&

@@ -96,12 +96,15 @@ func TestUnreadyCounts(t *testing.T) {
 		startup bool // the container has a startup probe
 		want    bool
 	}{
-		"nothing has happened":             {Facts{}, false, true},
-		"engine is unavailable":            {Facts{EngineUnavailable: now}, false, false},
-		"stopped":                          {Facts{Stop: Stop{Requested: now}}, false, false},
-		"restart is requested":             {Facts{Restart: Restart{Requested: now}}, false, false},
-		"volume is missing":                {Facts{Sandbox: Sandbox{Failures: 1, Reason: ReasonFailedMount}}, false, false},
-		"volume was missing before":        {Facts{Sandbox: Sandbox{Reason: ReasonFailedMount}}, false, true},
+		"nothing has happened":      {Facts{}, false, true},
+		"engine is unavailable":     {Facts{EngineUnavailable: now}, false, false},
+		"stopped":                   {Facts{Stop: Stop{Requested: now}}, false, false},
+		"restart is requested":      {Facts{Restart: Restart{Requested: now}}, false, false},
+		"volume is missing":         {Facts{Sandbox: Sandbox{Failures: 1, Reason: ReasonFailedMount}}, false, false},
+		"volume was missing before": {Facts{Sandbox: Sandbox{Reason: ReasonFailedMount}}, false, true},
+		"runtime class is missing": {
+			Facts{Sandbox: Sandbox{Failures: 1, Reason: ReasonRuntimeClassUnavailable}}, false, false,
+		},
 		"sandbox fails for another reason": {Facts{Sandbox: Sandbox{Failures: 1, Reason: ReasonStartError}}, false, true},
 		"configuration is missing":         {with(failed(ReasonCreateConfigError)), false, false},
 		"creation fails":                   {with(failed(ReasonStartError)), false, true},

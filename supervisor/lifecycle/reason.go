@@ -33,6 +33,9 @@ const ReasonInfeasible Reason = "Infeasible"
 const (
 	// ReasonFailedMount means that a volume cannot be mounted yet. Mounting it is retried.
 	ReasonFailedMount Reason = "FailedMount"
+	// ReasonRuntimeClassUnavailable means that the runtime class of the pod is not defined, or that its OCI runtime is not installed. It is
+	// also a reason of admission.
+	ReasonRuntimeClassUnavailable Reason = "RuntimeClassUnavailable"
 )
 
 // Reasons of a terminated container.
@@ -154,6 +157,9 @@ type Refusal struct {
 	// Cause is the underlying error for [errors.Is], if there is one.
 	Cause error `json:"-"`
 }
+
+// ofHost reports whether a sandbox did not start because of something that only changes on the host. Such starts back off.
+func (r Reason) ofHost() bool { return r == ReasonFailedMount || r == ReasonRuntimeClassUnavailable }
 
 // ofRegistry reports whether a pull failed because of the registry, or of the signatures in it. Such pulls back off.
 func (r Reason) ofRegistry() bool { return r == ReasonErrImagePull || r == ReasonSignatureValidation }

@@ -68,7 +68,7 @@ func scenarioPage(t *testing.T) string {
 		}
 	}
 	for _, name := range p.order("Scenario") {
-		p.section(t, &b, name, nil)
+		p.section(t, &b, name)
 	}
 	b.WriteString("\n## Events\n\n| `event` | What happens | Fields beside `at` |\n| --- | --- | --- |\n")
 	for _, k := range simulate.EventKinds() {

@@ -106,11 +106,10 @@ func podFilePage(t *testing.T) string {
 		"`spec`.\n\n" + manifestsText(t) + shortFormsSection() +
 		"## Fields\n\nThis part is generated from the types of package `spec`.\n")
 	p := specTypes(t)
-	refused := p.refused(t)
 	for _, name := range p.order("Pod") {
-		p.section(t, &b, name, refused)
+		p.section(t, &b, name)
 	}
-	b.WriteString(changesSection(refused))
+	b.WriteString(changesSection())
 	return b.String()
 }
 
@@ -153,7 +152,6 @@ func fieldsText(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	p := specTypes(t)
-	refused := p.refused(t)
 	link := regexp.MustCompile(`\[([A-Za-z]+)\]\([^)]*\)`)
 	plain := func(text string) string { return strings.ReplaceAll(link.ReplaceAllString(text, "$1"), "`", "") }
 	for _, name := range p.order("Pod") {
@@ -161,9 +159,6 @@ func fieldsText(t *testing.T) string {
 		b.WriteString(name + "\t\t\t" + plain(withoutGoNames(intro)) + "\n")
 		for _, field := range p.fields(name) {
 			doc := plain(withoutGoNames(field.Doc.Text()))
-			if refused[name+"."+jsonName(field)] {
-				doc = "Not supported yet. " + doc
-			}
 			b.WriteString(name + "\t" + jsonName(field) + "\t" + plain(p.valueOf(field.Type)) + "\t" + doc + "\n")
 		}
 	}
@@ -190,7 +185,7 @@ var effects = map[change.Effect]string{
 }
 
 // changesSection lists the effects of changes of fields, from the table of package change.
-func changesSection(refused map[string]bool) string {
+func changesSection() string {
 	var b strings.Builder
 	b.WriteString("\n## Changes of a running pod\n\n" +
 		"A changed pod file is compared with the running pod field by field, and the least is done. The values count, not the notation: " +
@@ -211,9 +206,6 @@ func changesSection(refused map[string]bool) string {
 		"stopped.\n\n" +
 		"| Field | Effect of a change | Reason |\n| --- | --- | --- |\n")
 	for _, r := range change.Rows() {
-		if refused["Pod."+r.Field] || refused["Container."+strings.TrimPrefix(r.Field, "containers[].")] {
-			continue // not supported yet
-		}
 		effect, why := effects[r.Effect], r.Why
 		if r.If != "" {
 			effect += ", or " + effects[r.Larger]
@@ -279,10 +271,9 @@ func specTypes(t *testing.T) *typePage {
 
 // typePage has the declarations for the page.
 type typePage struct {
-	types       map[string]*ast.TypeSpec
-	docs        map[string]string   // by type
-	values      map[string][]string // of string types with named constants
-	unsupported []string
+	types  map[string]*ast.TypeSpec
+	docs   map[string]string   // by type
+	values map[string][]string // of string types with named constants
 }
 
 func (p *typePage) collect(file *ast.File) {
@@ -308,20 +299,9 @@ func (p *typePage) collect(file *ast.File) {
 
 func (p *typePage) value(s *ast.ValueSpec) {
 	for i, value := range s.Values {
-		switch value := value.(type) {
-		case *ast.BasicLit:
-			if id, ok := s.Type.(*ast.Ident); ok && s.Names[i].IsExported() {
-				p.values[id.Name] = append(p.values[id.Name], strings.Trim(value.Value, `"`))
-			}
-		case *ast.CompositeLit:
-			if s.Names[i].Name != "notSupportedYet" {
-				continue
-			}
-			for _, element := range value.Elts {
-				if lit, ok := element.(*ast.BasicLit); ok {
-					p.unsupported = append(p.unsupported, strings.Trim(lit.Value, "`\""))
-				}
-			}
+		lit, isLiteral := value.(*ast.BasicLit)
+		if id, ok := s.Type.(*ast.Ident); ok && isLiteral && s.Names[i].IsExported() {
+			p.values[id.Name] = append(p.values[id.Name], strings.Trim(lit.Value, `"`))
 		}
 	}
 }
@@ -363,26 +343,7 @@ func (p *typePage) fields(name string) []*ast.Field {
 	return out
 }
 
-// refused returns the fields that are not supported yet, as "Type.field".
-func (p *typePage) refused(t *testing.T) map[string]bool {
-	t.Helper()
-	refused := map[string]bool{}
-	for _, line := range p.unsupported {
-		at, name := "", "Pod"
-		fieldPath, _, _ := strings.Cut(line, "=")
-		for step := range strings.SplitSeq(strings.ReplaceAll(fieldPath, "[]", ""), ".") {
-			i := slices.IndexFunc(p.fields(name), func(f *ast.Field) bool { return jsonName(f) == step })
-			if i < 0 {
-				t.Fatalf("spec: fields that are not supported: %s: %s has no field %s", line, name, step)
-			}
-			at, name = name+"."+step, elementName(p.fields(name)[i].Type)
-		}
-		refused[at] = true
-	}
-	return refused
-}
-
-func (p *typePage) section(t *testing.T, b *strings.Builder, name string, refused map[string]bool) {
+func (p *typePage) section(t *testing.T, b *strings.Builder, name string) {
 	t.Helper()
 	intro, _, _ := strings.Cut(p.docs[name], "\n\n")
 	b.WriteString("\n### " + name + "\n\n" + withoutGoNames(intro) + "\n\n| Field | Type | Description |\n| --- | --- | --- |\n")
@@ -390,9 +351,6 @@ func (p *typePage) section(t *testing.T, b *strings.Builder, name string, refuse
 		doc := withoutGoNames(field.Doc.Text())
 		if doc == "" {
 			t.Errorf("spec: field %s of %s has no comment: write its description, default and allowed values", field.Names[0].Name, name)
-		}
-		if refused[name+"."+jsonName(field)] {
-			doc = "Not supported yet. " + doc
 		}
 		b.WriteString("| `" + jsonName(field) + "` | " + p.valueOf(field.Type) + " | " + strings.ReplaceAll(doc, "|", `\|`) + " |\n")
 	}

@@ -268,8 +268,8 @@ var Keys = []Key{
 			"`Never`. `on-failure:3` is also `maxRestarts = 3`",
 	},
 	{
-		Path: "services.runtime", Verdict: Lost, Note: "the OCI runtime is a setting of the daemon",
-		Hint: "set engine.runtime in podstead.toml", Default: []string{"runc"},
+		Path: "services.runtime", Verdict: Taken,
+		Note: "`runtimeClassName`; `runc` is the default of the host. Of several services in one pod it is lost",
 	},
 	{Path: "services.scale", Verdict: Taken, Note: "as `deploy.replicas`"},
 	{Path: "services.secrets", Verdict: Taken, Note: "volumes and `volumeMounts` below `/run/secrets`"},

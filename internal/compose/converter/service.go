@@ -244,6 +244,20 @@ func (c *converter) userNamespace(w *pod, path []string, s *types.ServiceConfig)
 	}
 }
 
+// runtimeClass sets the runtime class of a pod with one service. Docker's default is that of the host.
+func (c *converter) runtimeClass(w *pod, path []string, s *types.ServiceConfig) {
+	at := append(slices.Clone(path), "runtime")
+	switch {
+	case s.Runtime == "" || s.Runtime == "runc":
+	case !w.ofPod(path):
+		c.lose(at, "the services of a pod have one OCI runtime", "set runtimeClassName in the pod file")
+	case len(validation.IsDNS1123Subdomain(s.Runtime)) > 0:
+		c.lose(at, "the name of a runtime class consists of lower case letters, digits, - and .", "set runtimeClassName in the pod file")
+	default:
+		w.RuntimeClassName = s.Runtime
+	}
+}
+
 // processLimits sets the limits of the processes and of the shared memory of a pod with one service.
 func (c *converter) processLimits(w *pod, path []string, s *types.ServiceConfig) {
 	if s.ShmSize > 0 && w.ofPod(path) && !w.HostIPC {
@@ -336,6 +350,7 @@ func (c *converter) podFields(w *pod, path []string, s *types.ServiceConfig) {
 	w.HostIPC = w.HostIPC || s.Ipc == "host"
 	c.userNamespace(w, path, s)
 	c.processLimits(w, path, s)
+	c.runtimeClass(w, path, s)
 	c.shared(w, at("pid"), s.Pid, &w.ShareProcessNamespace)
 	if ipc := s.Ipc; ipc != "private" && ipc != "shareable" {
 		c.shared(w, at("ipc"), ipc, nil)

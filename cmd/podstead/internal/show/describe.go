@@ -148,6 +148,7 @@ func (p *page) pod(in *Description) {
 	p.add("Restart policy", string(pod.Spec.RestartPolicy))
 	p.add("Grace period", pod.Spec.TerminationGracePeriodSeconds.Duration().String())
 	p.add("QoS class", string(pod.Status.QOSClass))
+	p.add("Runtime class", pod.Spec.RuntimeClassName)
 	if limit := pod.Spec.PidsLimit; limit != nil {
 		p.add("Process limit", strconv.FormatInt(*limit, 10))
 	}

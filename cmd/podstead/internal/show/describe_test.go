@@ -70,6 +70,7 @@ name = "web"
 labels = { app = "shop", tier = "front" }
 annotations.note = "a\u001b[2Jb\tc"
 waitFor = ["pod:db:ready"]
+runtimeClassName = "untrusted"
 pidsLimit = 100
 shmSize = "128Mi"
 readinessGates = [{ conditionType = "example.com/warm" }]
