@@ -444,8 +444,7 @@ type DNSOption struct {
 	Value *string `json:"value,omitempty"`
 }
 
-// Resources are requests and limits of `cpu`, `memory`, `ephemeral-storage` and huge pages, such as `hugepages-2Mi`. Pods have no
-// `ephemeral-storage`. Of huge pages, a limit is required, and a request of `cpu` or `memory`; the request is the limit.
+// Resources are requests and limits of `cpu`, `memory`, `ephemeral-storage` and huge pages, such as `hugepages-2Mi`.
 type Resources struct {
 	// Requested amounts, such as `cpu = "250m"`. Default: the limits.
 	Requests ResourceList `json:"requests,omitempty"`

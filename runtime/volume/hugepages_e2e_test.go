@@ -87,8 +87,8 @@ func TestHugePagesEmptyDir(t *testing.T) {
 	}
 }
 
-// TestDiscardMemory: a volume in memory that the pod has on another medium, or with other pages, is a new one. Nothing is left of one that the
-// pod does not have any more.
+// TestDiscardMemory: a volume in memory that the pod has on another medium, or with other pages, is a new one. Nothing is left of one that
+// the pod does not have any more.
 func TestDiscardMemory(t *testing.T) {
 	s, sizes := newSet(t, nil), hugePages(t)
 	first, last := sizes[0], sizes[len(sizes)-1]
