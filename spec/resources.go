@@ -4,16 +4,18 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 )
 
-// The supported resources, by their names in Kubernetes. Pod-level resources are cpu and memory only (KEP-2837).
+// The supported resources, by their names in Kubernetes, besides huge pages, whose names begin with [HugePagesPrefix]. Pod-level resources
+// are cpu, memory and huge pages only (KEP-2837).
 const (
 	ResourceCPU              = "cpu"
 	ResourceMemory           = "memory"
 	ResourceEphemeralStorage = "ephemeral-storage"
 )
 
-// resourceNames are the resources of a container, podResourceNames those of a pod.
+// resourceNames are the resources of a container, and podResourceNames those of a pod, both without huge pages.
 var (
 	resourceNames    = []string{ResourceCPU, ResourceMemory, ResourceEphemeralStorage}
 	podResourceNames = []string{ResourceCPU, ResourceMemory}
@@ -83,7 +85,7 @@ func (p *Pod) Request(name string) Quantity {
 // EffectiveRequests returns the requests of the pod that are not zero, see [Pod.Request].
 func (p *Pod) EffectiveRequests() ResourceList {
 	var list ResourceList
-	for _, name := range resourceNames {
+	for _, name := range slices.Concat(resourceNames, p.HugePages()) {
 		if q := p.Request(name); q.Sign() > 0 {
 			if list == nil {
 				list = ResourceList{}
@@ -173,6 +175,7 @@ func (p *Pod) defaultPodRequests() {
 	if !p.hasOwnResources() {
 		return
 	}
+	p.defaultPodHugePages()
 	requests := ResourceList{}
 	maps.Copy(requests, p.Resources.Requests)
 	for _, name := range podResourceNames {

@@ -319,6 +319,14 @@ func TestEnvironmentRules(t *testing.T) {
 			"containers[0].env.X.resourceFieldRef.containerName", `Not found: container "ap"`,
 		},
 		{
+			envVariable(`resourceFieldRef.resource = "wishes.hugepages-2Mi"`), "containers[0].env.X.resourceFieldRef.resource",
+			"Unsupported value",
+		},
+		{
+			envVariable(`resourceFieldRef = { resource = "limits.hugepages-2Mi", divisor = "1m" }`),
+			"containers[0].env.X.resourceFieldRef.divisor", `"1Ei"`,
+		},
+		{
 			envVariable(`resourceFieldRef = { resource = "limits.cpu", divisor = "2" }`),
 			"containers[0].env.X.resourceFieldRef.divisor", `supported values: "1m", "1"`,
 		},
@@ -462,10 +470,45 @@ func mountedAt(path string) string {
 	return mount(`{ name = "v", mountPath = "`+path+`" }`) + "init = true\nsecurityContext.privileged = true\n"
 }
 
+// podWith is a pod with one container, and lines of both.
+func podWith(pod, app string) string { return strings.Replace(appWith(app), "resources = {}", pod, 1) }
+
+const (
+	containerLimits = "containers[0].resources.limits."
+
+	hugeContainer = "resources.limits = { cpu = 1, hugepages-2Mi = \"2Mi\" }\n"
+
+	hugeLimit   = containerLimits + "hugepages-2Mi"
+	hugeRequest = "containers[0].resources.requests.hugepages-2Mi"
+)
+
 // TestResourceRules checks the rules for resources.
 func TestResourceRules(t *testing.T) {
 	checkRules(t, []rule{
-		{appWith(`resources.limits.hugepages-2Mi = 1`), "containers[0].resources.limits.hugepages-2Mi", "huge pages"},
+		{appWith(`resources.limits = { cpu = 1, hugepages-2Mi = "3Mi" }`), hugeLimit, "3Mi is not positive integer multiple of"},
+		{appWith(`resources.limits = { cpu = 1, hugepages-2Mi = -1 }`), hugeLimit, "greater than or equal to 0"},
+		{appWith(`resources.limits = { cpu = 1, hugepages-x = "2Mi" }`), containerLimits + "hugepages-x", "not positive integer"},
+		{appWith(`resources.limits = { cpu = 1, hugepages-0 = "2Mi" }`), containerLimits + "hugepages-0", "not positive integer"},
+		{appWith(`resources.limits.hugepages-2Mi = "2Mi"`), hugeLimit, "Forbidden: HugePages require cpu or memory"},
+		{appWith(`resources = { requests = { cpu = 1, hugepages-2Mi = "2Mi" } }`), hugeRequest, "Limit must be set for non overcommitable"},
+		{
+			appWith(`resources = { requests = { cpu = 1, hugepages-2Mi = "2Mi" }, limits.hugepages-2Mi = "4Mi" }`), hugeRequest,
+			"must be equal to hugepages-2Mi limit of 4Mi",
+		},
+		{
+			appWith(`resources = { requests = { cpu = 1, hugepages-2Mi = "4Mi" }, limits.hugepages-2Mi = "2Mi" }`), hugeRequest,
+			"must be equal to hugepages-2Mi limit of 2Mi",
+		},
+		{podWith(`resources.limits.hugepages-2Mi = "2Mi"`, ``), "resources.limits.hugepages-2Mi", "HugePages require cpu or memory"},
+		{
+			podWith(`resources = { limits.cpu = 1, requests.hugepages-2Mi = "2Mi" }`, ``), "resources.requests.hugepages-2Mi",
+			"Limit must be set for non overcommitable",
+		},
+		{
+			podWith(`resources.limits = { cpu = 2, hugepages-2Mi = "2Mi" }`, hugeContainer+
+				"[[containers]]\nname = \"second\"\nimage = \"b\"\n"+hugeContainer),
+			"resources.limits.hugepages-2Mi", "greater than or equal to aggregate container requests of 4Mi",
+		},
 		{appWith(`resources.limits.mem = 1`), "containers[0].resources.limits.mem", "Unsupported value"},
 		{appWith(`resources.limits.memory = -1`), "containers[0].resources.limits.memory", "greater than or equal to 0"},
 		{appWith(`resources.limits.memory = "64MB"`), "containers[0].resources.limits.memory", "must be a quantity"},

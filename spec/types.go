@@ -118,7 +118,7 @@ type Pod struct {
 	// Name of an element of `engine.runtimeClasses` in the configuration of the host, whose OCI runtime runs the containers. Default: that
 	// of `engine.runtime`.
 	RuntimeClassName string `json:"runtimeClassName,omitempty"`
-	// Pod-level requests and limits of `cpu` and `memory` (KEP-2837).
+	// Pod-level requests and limits of `cpu`, `memory` and huge pages (KEP-2837).
 	Resources Resources `json:"resources,omitzero"`
 	// Maximum number of processes and threads of the pod, from 1 to 4194304. It cannot exceed the setting `pods.pidsLimit`. Default: that
 	// setting.
@@ -163,7 +163,7 @@ type Container struct {
 	EnvFrom []EnvFrom `json:"envFrom,omitempty"`
 	// Ports of the container. A port without `hostPort` is informational.
 	Ports []ContainerPort `json:"ports,omitempty"`
-	// Requests and limits of `cpu`, `memory` and `ephemeral-storage`.
+	// Requests and limits of `cpu`, `memory`, `ephemeral-storage` and huge pages.
 	Resources Resources `json:"resources,omitzero"`
 	// What a change of the requests and limits of a resource does to the running container. Default: `NotRequired` for both resources.
 	ResizePolicy []ResizePolicy `json:"resizePolicy,omitempty"`
@@ -326,7 +326,7 @@ type FieldRef struct {
 type ResourceFieldRef struct {
 	// Name of the container. Required in volumes. Default in env: the container itself.
 	ContainerName string `json:"containerName,omitempty"`
-	// `limits.` or `requests.` and `cpu`, `memory` or `ephemeral-storage`. Required.
+	// `limits.` or `requests.` and `cpu`, `memory`, `ephemeral-storage` or huge pages such as `hugepages-2Mi`. Required.
 	Resource string `json:"resource"`
 	// Unit of the value; the result is rounded up. Default: 1.
 	Divisor *Quantity `json:"divisor,omitempty"`
@@ -445,7 +445,7 @@ type DNSOption struct {
 	Value *string `json:"value,omitempty"`
 }
 
-// Resources are requests and limits. The keys are `cpu`, `memory` and `ephemeral-storage`.
+// Resources are requests and limits of `cpu`, `memory`, `ephemeral-storage` and huge pages, such as `hugepages-2Mi`.
 type Resources struct {
 	// Requested amounts, such as `cpu = "250m"`. Default: the limits.
 	Requests ResourceList `json:"requests,omitempty"`

@@ -29,7 +29,9 @@ func (v *Volume) String() string {
 	switch {
 	case v.EmptyDir != nil:
 		text := "empty directory"
-		if v.EmptyDir.Medium != "" {
+		if v.EmptyDir.InHugePages() {
+			text += " in huge pages"
+		} else if v.EmptyDir.Medium != "" {
 			text += " in memory"
 		}
 		if v.EmptyDir.SizeLimit != nil {
@@ -56,10 +58,11 @@ func (v *Volume) String() string {
 
 // EmptyDirVolume is an empty directory. It is kept across restarts of containers and deleted with the pod.
 type EmptyDirVolume struct {
-	// `Memory` for a tmpfs, empty for the disk. Default: empty.
+	// `Memory` for a tmpfs, `HugePages` for the huge pages that containers request, or those of one size such as `HugePages-2Mi`. Empty for
+	// the disk. Default: empty.
 	Medium string `json:"medium,omitempty"`
-	// Maximum size; the pod is evicted if a volume on the disk exceeds it. Each file, directory and link counts as at least 4Ki. Default:
-	// no limit.
+	// Maximum size; the pod is evicted if a volume on the disk or in huge pages exceeds it. Each file, directory and link counts as at
+	// least 4Ki. Default: no limit.
 	SizeLimit *Quantity `json:"sizeLimit,omitempty"`
 	// Mode of the directory, 0 to 0o1777. With `fsGroup` the group can read and write it, and files in it have the group. Default: 0o777.
 	Mode *int32 `json:"mode,omitempty"`

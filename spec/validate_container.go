@@ -263,7 +263,9 @@ func (v *validator) resourceFieldRef(ref *ResourceFieldRef) {
 		}
 	}
 	v.required(ref, "resource", ref.Resource == "")
-	oneOf(v, &ref.Resource, allowed...)
+	if kind, name, _ := strings.Cut(ref.Resource, "."); !IsHugePages(name) || kind != "limits" && kind != "requests" {
+		oneOf(v, &ref.Resource, allowed...)
+	}
 	v.divisor(ref)
 	if ref.ContainerName == "" {
 		return
@@ -285,7 +287,7 @@ var (
 
 func (v *validator) divisor(ref *ResourceFieldRef) {
 	_, name, _ := strings.Cut(ref.Resource, ".")
-	if ref.Divisor == nil || ref.Divisor.IsZero() || !slices.Contains(resourceNames, name) {
+	if ref.Divisor == nil || ref.Divisor.IsZero() || !slices.Contains(resourceNames, name) && !IsHugePages(name) {
 		return
 	}
 	allowed := memoryDivisors

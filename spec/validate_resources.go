@@ -10,12 +10,8 @@ import (
 func (v *validator) resources(r *Resources, allowed []string) {
 	for _, list := range []*ResourceList{&r.Requests, &r.Limits} {
 		for name := range *list {
-			at := entry{list, name}
-			switch {
-			case strings.HasPrefix(name, "hugepages-"):
-				v.bad(at, "huge pages are not supported")
-			case !slices.Contains(allowed, name):
-				v.unsupportedValue(at, name, allowed)
+			if !IsHugePages(name) && !slices.Contains(allowed, name) {
+				v.unsupportedValue(entry{list, name}, name, allowed)
 			}
 		}
 	}
@@ -25,11 +21,12 @@ func (v *validator) resources(r *Resources, allowed []string) {
 		}
 	}
 	for name, limit := range r.Limits {
-		if request, ok := r.Requests[name]; ok && request.Cmp(limit) > 0 {
+		if request, ok := r.Requests[name]; ok && request.Cmp(limit) > 0 && !IsHugePages(name) {
 			v.invalid(entry{&r.Requests, name}, request.String(),
 				fmt.Sprintf("must be less than or equal to %s limit of %s", name, limit.String()))
 		}
 	}
+	v.hugePages(r)
 }
 
 // resizePolicy checks the resize policies of a container (Kubernetes: validateResizePolicy).
@@ -68,7 +65,7 @@ func (v *validator) wholeBytes(field any, q Quantity) {
 func (v *validator) podResources() {
 	own := &v.pod.Resources
 	v.resources(own, podResourceNames)
-	for _, name := range podResourceNames {
+	for _, name := range slices.Concat(podResourceNames, v.pod.HugePages()) {
 		request, set := own.Requests[name]
 		aggregate := v.pod.aggregate(func(c *Container) Quantity { return c.Resources.Requests[name] })
 		limit, limited := own.Limits[name]

@@ -21,10 +21,12 @@ func (v *validator) volumes() {
 
 func (v *validator) volumeSource(vol *Volume) {
 	if s := vol.EmptyDir; s != nil {
-		if strings.HasPrefix(s.Medium, "HugePages") {
-			v.bad(&s.Medium, "huge pages are not supported")
+		if s.InHugePages() {
+			if _, err := v.pod.PageSizeOf(s); err != nil {
+				v.badHint(&s.Medium, "set limits of a container such as hugepages-2Mi", "%v", err)
+			}
 		} else if s.Medium != "" && s.Medium != "Memory" {
-			v.unsupportedValue(&s.Medium, s.Medium, []string{"", "Memory"})
+			v.unsupportedValue(&s.Medium, s.Medium, []string{"", "Memory", MediumHugePages, MediumHugePages + "-2Mi"})
 		}
 		v.modeUpTo(s.Mode, 0o1777)
 	}

@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/podstead/podstead/api"
@@ -34,7 +36,21 @@ func resources(ctx context.Context, c *config.Config, daemon *client.Client) res
 // requestsResult compares the requests of pods, if they are known, with what is allocatable.
 func requestsResult(allocatable spec.ResourceList, pods []api.Pod, known bool) result {
 	var details, exceeded []string
-	for _, name := range []string{spec.ResourceCPU, spec.ResourceMemory, spec.ResourceEphemeralStorage} {
+	requests := func(name string) (requested int64) {
+		for i := range pods {
+			if p := &pods[i]; !p.Status.Phase.Terminal() {
+				requested += spec.Units(name, p.Spec.Request(name))
+			}
+		}
+		return requested
+	}
+	names := []string{spec.ResourceCPU, spec.ResourceMemory, spec.ResourceEphemeralStorage}
+	for _, name := range slices.Sorted(maps.Keys(allocatable)) {
+		if pages := allocatable[name]; spec.IsHugePages(name) && (!pages.IsZero() || requests(name) > 0) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
 		capacity, is := allocatable[name]
 		if !is {
 			continue
@@ -42,12 +58,7 @@ func requestsResult(allocatable spec.ResourceList, pods []api.Pod, known bool) r
 		total := spec.Units(name, capacity)
 		detail := fmt.Sprintf("%s %s allocatable", name, spec.Amount(name, total))
 		if known {
-			requested := int64(0)
-			for i := range pods {
-				if p := &pods[i]; !p.Status.Phase.Terminal() {
-					requested += spec.Units(name, p.Spec.Request(name))
-				}
-			}
+			requested := requests(name)
 			detail += fmt.Sprintf(", %s requested", spec.Amount(name, requested))
 			if requested > total {
 				exceeded = append(exceeded, name)

@@ -14,6 +14,18 @@ import (
 
 func TestRequestsResult(t *testing.T) {
 	allocatable := spec.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("8142548Ki")}
+	pages := spec.ResourceList{"hugepages-2Mi": resource.MustParse("16Mi"), "hugepages-1Gi": resource.MustParse("0")}
+	if r := requestsResult(pages, nil, true); r.detail != "hugepages-2Mi 16Mi allocatable, 0 requested" || r.grade != OK {
+		t.Errorf("huge pages: %+v", r)
+	}
+	user := api.Pod{}
+	user.Spec.Containers = []spec.Container{{
+		Resources: spec.Resources{Requests: spec.ResourceList{"hugepages-1Gi": resource.MustParse("1Gi")}},
+	}}
+	r := requestsResult(pages, []api.Pod{user}, true)
+	if r.grade != Warn || !strings.HasPrefix(r.detail, "hugepages-1Gi 0 allocatable, 1Gi requested; ") {
+		t.Errorf("a pod with huge pages that the host does not have any more: %+v", r)
+	}
 	pod := func(phase api.Phase, cpu string) api.Pod {
 		p := api.Pod{}
 		p.Status.Phase = phase

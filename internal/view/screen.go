@@ -2,6 +2,7 @@ package view
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -132,5 +133,7 @@ var problems = map[string]bool{
 // isProblem reports whether a cell reports a problem.
 func isProblem(cell string) bool {
 	word, _, _ := strings.Cut(strings.TrimPrefix(cell, "Init:"), " ")
-	return problems[word] || strings.HasPrefix(word, "ExitCode:") || strings.HasPrefix(word, "Signal:")
+	return problems[word] || slices.ContainsFunc([]string{"ExitCode:", "Signal:", "OutOfhugepages-"}, func(start string) bool {
+		return strings.HasPrefix(word, start)
+	})
 }

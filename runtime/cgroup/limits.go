@@ -24,6 +24,14 @@ type Limits struct {
 	Memory int64
 	// Pids is the number of processes and threads; 0: no limit.
 	Pids int64
+	// HugePages are the huge pages by their sizes. Those of sizes that are not in it are not limited.
+	HugePages []HugePages
+}
+
+// HugePages is the limit of the huge pages of a size.
+type HugePages struct {
+	Size  string // as the files of the controller have it, such as 2MB
+	Bytes int64  // 0: none can be used
 }
 
 // MinShares and MaxShares are the kernel's limits of shares.
@@ -55,15 +63,25 @@ func (l Limits) settings(unified bool) []setting {
 	}
 	shares := min(max(l.Shares, MinShares), MaxShares)
 	period := strconv.Itoa(Period)
+	limit := "limit_in_bytes"
 	if unified {
-		return []setting{
+		limit = "max"
+	}
+	var most []setting
+	for _, pages := range l.HugePages {
+		file, bytes := "hugetlb."+pages.Size+".", strconv.FormatInt(pages.Bytes, 10)
+		// The second one refuses to reserve more pages (Linux 5.7). Without it, a program is killed when it uses more.
+		most = append(most, setting{HugeTLB, file + limit, bytes, false}, setting{HugeTLB, file + "rsvd." + limit, bytes, true})
+	}
+	if unified {
+		return append([]setting{
 			{CPU, "cpu.weight", strconv.FormatUint(PodWeight(shares), 10), false},
 			{CPU, "cpu.max", number(l.Quota, "max") + " " + period, l.Quota <= 0},
 			{Memory, "memory.max", number(l.Memory, "max"), false},
 			{Pids, "pids.max", number(l.Pids, "max"), false},
-		}
+		}, most...)
 	}
-	return []setting{
+	return append([]setting{
 		{CPU, "cpu.shares", strconv.FormatUint(shares, 10), false},
 		{CPU, "cpu.cfs_period_us", period, l.Quota <= 0},
 		{CPU, "cpu.cfs_quota_us", number(l.Quota, "-1"), l.Quota <= 0},
@@ -71,7 +89,7 @@ func (l Limits) settings(unified bool) []setting {
 		{Memory, "memory.use_hierarchy", "1", true},
 		{Memory, "memory.limit_in_bytes", number(l.Memory, "-1"), false},
 		{Pids, "pids.max", number(l.Pids, "max"), false},
-	}
+	}, most...)
 }
 
 // SetLimits creates the cgroup at path if it does not exist, and sets its limits. Limits whose controller is not available are skipped; the

@@ -21,6 +21,7 @@ func TestPodWeight(t *testing.T) {
 
 func TestSettings(t *testing.T) {
 	all := Limits{Shares: 512, Quota: 50_000, Memory: 64 << 20, Pids: 100}
+	huge := []HugePages{{"2MB", 4 << 20}, {"1GB", 0}}
 	for _, test := range []struct {
 		name    string
 		limits  Limits
@@ -29,6 +30,11 @@ func TestSettings(t *testing.T) {
 	}{
 		{"v2", all, true, "cpu.weight=20 cpu.max=50000 100000 memory.max=67108864 pids.max=100"},
 		{"v2, no limits", Limits{}, true, "cpu.weight=1 cpu.max=max 100000? memory.max=max pids.max=max"},
+		{"v2, huge pages", Limits{Pids: 1, HugePages: huge}, true, "cpu.weight=1 cpu.max=max 100000? memory.max=max pids.max=1 " +
+			"hugetlb.2MB.max=4194304 hugetlb.2MB.rsvd.max=4194304? hugetlb.1GB.max=0 hugetlb.1GB.rsvd.max=0?"},
+		{"v1, huge pages", Limits{Pids: 1, HugePages: huge}, false, "cpu.shares=2 cpu.cfs_period_us=100000? cpu.cfs_quota_us=-1? " +
+			"memory.use_hierarchy=1? memory.limit_in_bytes=-1 pids.max=1 hugetlb.2MB.limit_in_bytes=4194304 " +
+			"hugetlb.2MB.rsvd.limit_in_bytes=4194304? hugetlb.1GB.limit_in_bytes=0 hugetlb.1GB.rsvd.limit_in_bytes=0?"},
 		{"v1", all, false, "cpu.shares=512 cpu.cfs_period_us=100000 cpu.cfs_quota_us=50000 memory.use_hierarchy=1? " +
 			"memory.limit_in_bytes=67108864 pids.max=100"},
 		{"v1, no limits", Limits{}, false, "cpu.shares=2 cpu.cfs_period_us=100000? cpu.cfs_quota_us=-1? memory.use_hierarchy=1? " +
@@ -64,8 +70,8 @@ func TestAtLeast(t *testing.T) {
 		{"limits are removed", Limits{}, Limits{Quota: 2, Memory: 3}, Limits{}},
 		{"shares and processes are new", Limits{Shares: 1, Pids: 2}, Limits{Shares: 3, Pids: 4}, Limits{Shares: 1, Pids: 2}},
 	} {
-		if got := test.l.AtLeast(test.now); got != test.bound {
-			t.Errorf("%s: %+v, want %+v", test.name, got, test.bound)
+		if diff := cmp.Diff(test.bound, test.l.AtLeast(test.now)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
 }
@@ -94,7 +100,7 @@ func TestLimitsOf(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := limitsIn(test.hs, "p")
-			if got != test.want || test.found != (err == nil) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if !cmp.Equal(got, test.want) || test.found != (err == nil) || err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("%+v, %v, want %+v", got, err, test.want)
 			}
 		})

@@ -58,7 +58,7 @@ func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 		return nil, err
 	}
 	// The containers may have other limits than when the sandbox was started. Lower ones may be below what other containers use still.
-	if err := s.limitPod(ctx, uid, oci.PodLimits(pod, s.config.PidsLimit), s.config.Cgroups.Raise); err != nil {
+	if err := s.limitPod(ctx, uid, s.config.Host.PodLimits(pod, s.config.PidsLimit), s.config.Cgroups.Raise); err != nil {
 		return nil, err
 	}
 	if n.spec, err = s.spec(ctx, n); err != nil {

@@ -44,7 +44,7 @@ func (s *Service) resize(ctx context.Context, uid string, pod *spec.Pod) error {
 		}
 		return nil
 	}
-	limits := oci.PodLimits(pod, s.config.PidsLimit)
+	limits := s.config.Host.PodLimits(pod, s.config.PidsLimit)
 	list, err := s.resizable(ctx, uid, pod)
 	if err == nil {
 		err = checkUsage(groups.Pod(uid), limits.Memory, list)

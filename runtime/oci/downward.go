@@ -78,8 +78,8 @@ func formatMap(m map[string]string) string {
 }
 
 // Resource returns the request or limit selected by a resourceFieldRef, in units of its divisor and rounded up. For a limit that
-// is not set it is the limit of the pod, or else the capacity of the host. A request that is not set is zero. If the reference
-// names no container, container is used.
+// is not set it is the limit of the pod, or else the capacity of the host. A request, or a limit of huge pages, that is not set is zero. If
+// the reference names no container, container is used.
 func (d *Downward) Resource(container string, ref *spec.ResourceFieldRef) (string, error) {
 	container = cmp.Or(ref.ContainerName, container)
 	c := d.Pod.Container(container)
@@ -92,7 +92,10 @@ func (d *Downward) Resource(container string, ref *spec.ResourceFieldRef) (strin
 	case "requests":
 		quantity = c.Resources.Requests[name]
 	case "limits":
-		for _, list := range []spec.ResourceList{c.Resources.Limits, d.Pod.Resources.Limits, d.Allocatable} {
+		for i, list := range []spec.ResourceList{c.Resources.Limits, d.Pod.Resources.Limits, d.Allocatable} {
+			if i > 0 && spec.IsHugePages(name) {
+				break
+			}
 			if q, set := list[name]; set {
 				quantity = q
 				break

@@ -39,11 +39,11 @@ func TestResource(t *testing.T) {
 	pod := &spec.Pod{
 		InitContainers: []spec.Container{{Name: "init"}},
 		Containers: []spec.Container{{Name: "app", Resources: spec.Resources{
-			Limits:   spec.ResourceList{"cpu": *q("1500m"), "memory": *q("100Mi")},
-			Requests: spec.ResourceList{"cpu": *q("250m")},
+			Limits:   spec.ResourceList{"cpu": *q("1500m"), "memory": *q("100Mi"), "hugepages-2Mi": *q("6Mi")},
+			Requests: spec.ResourceList{"cpu": *q("250m"), "hugepages-2Mi": *q("6Mi")},
 		}}, {Name: "side"}},
 	}
-	host := spec.ResourceList{"cpu": *q("4"), "memory": *q("8Gi"), "ephemeral-storage": *q("100Gi")}
+	host := spec.ResourceList{"cpu": *q("4"), "memory": *q("8Gi"), "ephemeral-storage": *q("100Gi"), "hugepages-2Mi": *q("1Gi")}
 	for _, test := range []struct {
 		resource, container string
 		divisor             *spec.Quantity
@@ -63,6 +63,10 @@ func TestResource(t *testing.T) {
 		{"limits.memory", "init", q("1Gi"), "8"},
 		{"limits.ephemeral-storage", "", q("1Gi"), "100"},
 		{"requests.ephemeral-storage", "side", nil, "0"},
+		{"limits.hugepages-2Mi", "", q("1Mi"), "6"},
+		{"requests.hugepages-2Mi", "", nil, "6291456"},
+		{"limits.hugepages-2Mi", "side", nil, "0"},
+		{"limits.hugepages-1Gi", "", nil, "0"},
 	} {
 		d := &Downward{Pod: pod, Allocatable: host}
 		got, err := d.Resource("app", &spec.ResourceFieldRef{ContainerName: test.container, Resource: test.resource, Divisor: test.divisor})

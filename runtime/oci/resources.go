@@ -31,15 +31,29 @@ type PodCgroup struct {
 }
 
 // PodLimits returns the limits of the pod's cgroup by the kubelet's rule: the limits of the pod, or else the sum of its
-// containers if all of them have one. pids is the maximum number of processes of all pods, 0 for unlimited. A pod can have a lower one.
-func PodLimits(pod *spec.Pod, pids int64) cgroup.Limits {
+// containers if all of them have one. The huge pages are those that the pod requests, of other sizes none. pids is the maximum number of
+// processes of all pods, 0 for unlimited. A pod can have a lower one.
+func (h Host) PodLimits(pod *spec.Pod, pids int64) cgroup.Limits {
 	if own := pod.PidsLimit; own != nil && (pids == 0 || *own < pids) {
 		pids = *own
 	}
 	cpu, most, memory := pod.Request(spec.ResourceCPU), pod.Bound(spec.ResourceCPU), pod.Bound(spec.ResourceMemory)
 	return cgroup.Limits{
 		Shares: sharesOf(cpu.MilliValue()), Quota: quotaOf(most.MilliValue()), Memory: memory.Value(), Pids: pids,
+		HugePages: h.hugePages(pod.Request),
 	}
+}
+
+// hugePages returns limits of the huge pages of all sizes by the amount of each resource; nil: the host has no controller for them.
+func (h Host) hugePages(of func(name string) spec.Quantity) (list []cgroup.HugePages) {
+	if !h.Controllers.Has(cgroup.HugeTLB) {
+		return nil
+	}
+	for _, size := range h.HugePages {
+		amount := of(spec.HugePagesPrefix + strings.TrimSuffix(size, "B") + "i")
+		list = append(list, cgroup.HugePages{Size: size, Bytes: max(amount.Value(), 0)})
+	}
+	return list
 }
 
 // sharesOf converts millicores to cpu.shares.
@@ -57,7 +71,7 @@ func quotaOf(milli int64) int64 {
 
 // limitOf returns the limit of a container, or else that of its pod. It is zero if there is none.
 func limitOf(pod *spec.Pod, c *spec.Container, name string) spec.Quantity {
-	if own := c.Resources.Limits[name]; own.Sign() > 0 {
+	if own, set := c.Resources.Limits[name]; own.Sign() > 0 || set && spec.IsHugePages(name) { // 0 is no limit of others
 		return own
 	}
 	return pod.Resources.Limits[name]
@@ -113,10 +127,8 @@ func limit(r *specs.LinuxResources, in *Input) {
 	if has(cgroup.Pids) {
 		r.Pids = unlimitedPids(in)
 	}
-	if has(cgroup.HugeTLB) {
-		for _, size := range in.Host.HugePages {
-			r.HugepageLimits = append(r.HugepageLimits, specs.LinuxHugepageLimit{Pagesize: size})
-		}
+	for _, pages := range in.Host.hugePages(func(name string) spec.Quantity { return limitOf(in.Pod, in.Container, name) }) {
+		r.HugepageLimits = append(r.HugepageLimits, specs.LinuxHugepageLimit{Pagesize: pages.Size, Limit: uint64(pages.Bytes)})
 	}
 }
 

@@ -69,6 +69,7 @@ func TestLimit(t *testing.T) {
 		HugePages: []string{"2MB", "1GB"},
 	}
 	without := Host{UnifiedCgroups: true, Controllers: cgroup.Controllers{Unified: true, Names: []string{"io"}}, HugePages: []string{"2MB"}}
+	hugeV1 := Host{Controllers: cgroup.Controllers{Names: []string{"cpu", "hugetlb"}}, HugePages: []string{"2MB", "1GB"}}
 	huge := []specs.LinuxHugepageLimit{{Pagesize: "2MB"}, {Pagesize: "1GB"}}
 	for _, test := range []struct {
 		name     string
@@ -108,6 +109,37 @@ func TestLimit(t *testing.T) {
 			with("cpu=1", "cpu=2 memory=64Mi"),
 			PodCgroup{},
 			specs.LinuxResources{CPU: cpu(1024, 200_000), Memory: memory(64*mib, 0), HugepageLimits: huge, Unified: map[string]string{}},
+		},
+		{
+			"huge pages", v2,
+			spec.Resources{},
+			with("", "cpu=1 hugepages-2Mi=6Mi"),
+			PodCgroup{},
+			specs.LinuxResources{
+				CPU:            cpu(1024, 100_000),
+				HugepageLimits: []specs.LinuxHugepageLimit{{Pagesize: "2MB", Limit: uint64(6 * mib)}, {Pagesize: "1GB"}},
+				Unified:        map[string]string{},
+			},
+		},
+		{
+			"huge pages, v1", hugeV1,
+			spec.Resources{},
+			with("", "cpu=1 hugepages-1Gi=2Gi"),
+			PodCgroup{},
+			specs.LinuxResources{
+				CPU:            cpu(1024, 100_000),
+				HugepageLimits: []specs.LinuxHugepageLimit{{Pagesize: "2MB"}, {Pagesize: "1GB", Limit: uint64(2048 * mib)}},
+			},
+		},
+		{
+			"huge pages of the pod", hugeV1,
+			with("", "hugepages-2Mi=6Mi hugepages-1Gi=2Gi"),
+			with("", "cpu=1 hugepages-1Gi=0"),
+			PodCgroup{},
+			specs.LinuxResources{
+				CPU:            cpu(1024, 100_000),
+				HugepageLimits: []specs.LinuxHugepageLimit{{Pagesize: "2MB", Limit: uint64(6 * mib)}, {Pagesize: "1GB"}},
+			},
 		},
 		{"shares of a limit", v1, spec.Resources{}, with("", "cpu=1"), PodCgroup{}, specs.LinuxResources{CPU: cpu(1024, 100_000)}},
 		{"a request of nothing", v1, spec.Resources{}, with("cpu=0", "cpu=1"), PodCgroup{}, specs.LinuxResources{CPU: cpu(2, 100_000)}},
@@ -168,10 +200,47 @@ func TestPodLimits(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, PodLimits(&test.pod, 7)); diff != "" {
+			if diff := cmp.Diff(test.want, (Host{}).PodLimits(&test.pod, 7)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPodHugePages: the pod's cgroup limits all sizes of huge pages of the host, if the host can do that.
+func TestPodHugePages(t *testing.T) {
+	container := func(limits string) spec.Container { return spec.Container{Resources: with(limits, limits)} }
+	pod := spec.Pod{
+		InitContainers: []spec.Container{container("cpu=1 hugepages-1Gi=3Gi")},
+		Containers:     []spec.Container{container("cpu=1 hugepages-2Mi=2Mi"), container("cpu=1 hugepages-2Mi=4Mi hugepages-1Gi=1Gi")},
+	}
+	own := pod
+	own.Resources = with("cpu=1 hugepages-2Mi=8Mi", "cpu=1 hugepages-2Mi=8Mi")
+	controller := cgroup.Controllers{Names: []string{"cpu", "hugetlb"}}
+	sizes := []string{"64KB", "2MB", "1GB"}
+	for _, test := range []struct {
+		name string
+		host Host
+		pod  spec.Pod
+		want []cgroup.HugePages
+	}{
+		{
+			"none", Host{Controllers: controller, HugePages: sizes}, spec.Pod{},
+			[]cgroup.HugePages{{Size: "64KB"}, {Size: "2MB"}, {Size: "1GB"}},
+		},
+		{
+			"of the containers", Host{Controllers: controller, HugePages: sizes}, pod,
+			[]cgroup.HugePages{{Size: "64KB"}, {Size: "2MB", Bytes: 6 << 20}, {Size: "1GB", Bytes: 3 << 30}},
+		},
+		{
+			"of the pod", Host{Controllers: controller, HugePages: sizes}, own,
+			[]cgroup.HugePages{{Size: "64KB"}, {Size: "2MB", Bytes: 8 << 20}, {Size: "1GB", Bytes: 3 << 30}},
+		},
+		{"no controller", Host{HugePages: sizes}, pod, nil},
+	} {
+		if diff := cmp.Diff(test.want, test.host.PodLimits(&test.pod, 0).HugePages); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func TestPidsLimitOfPod(t *testing.T) {
 		own       *int64
 		all, want int64
 	}{{nil, 0, 0}, {nil, 5, 5}, {new(int64(3)), 5, 3}, {new(int64(3)), 0, 3}, {new(int64(7)), 5, 5}} {
-		if got := PodLimits(&spec.Pod{PidsLimit: test.own}, test.all).Pids; got != test.want {
+		if got := (Host{}).PodLimits(&spec.Pod{PidsLimit: test.own}, test.all).Pids; got != test.want {
 			t.Errorf("%+v: %d", test, got)
 		}
 	}

@@ -38,6 +38,12 @@ func (h Host) CheckRootless(pod *spec.Pod) []lifecycle.Refusal {
 		r.withoutCgroups(pod, h.NoCgroups)
 	}
 	r.delegated(pod, h)
+	for i := range pod.Volumes {
+		if e := pod.Volumes[i].EmptyDir; e != nil {
+			field := fmt.Sprintf("volumes[%d].emptyDir.medium", i)
+			r.deny(e.InHugePages(), field, "without root, huge pages cannot be mounted", systemDaemon)
+		}
+	}
 	if s := pod.SecurityContext; s != nil {
 		r.mapped("securityContext.runAsUser", s.RunAsUser, h.LastID)
 		r.mapped("securityContext.runAsGroup", s.RunAsGroup, h.LastID)

@@ -23,6 +23,10 @@ func TestCheckRootless(t *testing.T) {
 		{"hostUsers = false", []string{"hostUsers"}},
 		{"hostUsers = true", nil},
 		{"keepID = 65535", nil},
+		{
+			"CONTAINER\nresources.limits = { hugepages-2Mi = '2Mi', cpu = 1 }\n\n[volumes.huge.emptyDir]\nmedium = 'HugePages'",
+			[]string{"containers[0].resources.limits.cpu", "volumes[0].emptyDir.medium"},
+		},
 		{"securityContext = { runAsUser = 65536, runAsGroup = 1, fsGroup = 65536 }", nil},
 		{
 			"securityContext = { runAsUser = 65537, runAsGroup = 65537, fsGroup = 65537, supplementalGroups = [1, 65537] }",

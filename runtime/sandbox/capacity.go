@@ -2,7 +2,9 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"runtime"
 
@@ -36,6 +38,10 @@ func (h Host) Allocatable() spec.ResourceList {
 	var memory unix.Sysinfo_t
 	if unix.Sysinfo(&memory) == nil {
 		total := int64(memory.Totalram) * int64(memory.Unit) // no host has more
+		for name, bytes := range hugePages(hugePagesDir) {
+			h.set(list, name, resource.NewQuantity(bytes, resource.BinarySI))
+			total -= bytes // nothing else can use it
+		}
 		if bounds.Memory > 0 {
 			total = min(total, bounds.Memory)
 		}
@@ -46,6 +52,27 @@ func (h Host) Allocatable() spec.ResourceList {
 		h.set(list, spec.ResourceEphemeralStorage, resource.NewQuantity(disk.BlockBytes(&fs, fs.Blocks), resource.BinarySI))
 	}
 	return list
+}
+
+// hugePagesDir has a directory for each size of huge pages.
+const hugePagesDir = "/sys/kernel/mm/hugepages"
+
+// hugePages returns the bytes of the huge pages that the host has, by the name of the resource. Those of a size that cannot be read are
+// absent.
+func hugePages(dir string) map[string]int64 {
+	entries, _ := os.ReadDir(dir) // a kernel without huge pages has no directory
+	pages := map[string]int64{}
+	for _, e := range entries {
+		var kib, number int64
+		text, err := os.ReadFile(filepath.Join(dir, e.Name(), "nr_hugepages"))
+		if err == nil {
+			_, err = fmt.Sscanf(e.Name()+" "+string(text), "hugepages-%dkB %d", &kib, &number)
+		}
+		if err == nil {
+			pages[spec.HugePagesPrefix+resource.NewQuantity(kib<<10, resource.BinarySI).String()] = number * kib << 10
+		}
+	}
+	return pages
 }
 
 // set adds a resource without what is reserved of it.

@@ -63,8 +63,11 @@ func NewVolumes(set *volume.Set, host Host, index *Index, interval time.Duration
 }
 
 // PreparePod prepares the volumes that containers of a pod mount. As in the kubelet, files of the downward API do not contain addresses,
-// therefore they do not need the network.
+// therefore they do not need the network. No container of the pod may be running if its definition has changed.
 func (v *Volumes) PreparePod(ctx context.Context, uid string, pod *spec.Pod) error {
+	if err := v.DiscardMemory(ctx, volume.Pod{UID: uid, Spec: pod}); err != nil {
+		return err
+	}
 	return v.prepare(ctx, uid, pod.Mounted())
 }
 

@@ -176,7 +176,7 @@ func (s *Service) create(
 // startShim creates the cgroup of a pod, and starts the shim of a sandbox in it. The program is the OCI runtime of its class; empty: it has
 // none.
 func (s *Service) startShim(ctx context.Context, uid string, pod *spec.Pod, sandbox int, n oci.Namespaces, program string) error {
-	if err := s.config.Cgroups.Limit(ctx, uid, oci.PodLimits(pod, s.config.PidsLimit)); err != nil {
+	if err := s.config.Cgroups.Limit(ctx, uid, s.config.Host.PodLimits(pod, s.config.PidsLimit)); err != nil {
 		return err
 	}
 	process, err := s.processSpec(uid, sandbox, pod, n)

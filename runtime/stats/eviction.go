@@ -90,10 +90,10 @@ func pauseAfter(interval, took time.Duration) time.Duration {
 // MayEnd reports whether [DiskMonitor.Wait] may end a pod.
 func MayEnd(pod *spec.Pod) bool { return hasLimit(pod) || volume.HasDevice(pod.Mounted()) }
 
-// hasLimit reports whether an emptyDir volume on disk or a container has a limit.
+// hasLimit reports whether an emptyDir volume on disk or in huge pages, or a container has a limit.
 func hasLimit(pod *spec.Pod) bool {
 	for i := range pod.Volumes {
-		if e := pod.Volumes[i].EmptyDir; e != nil && e.SizeLimit != nil && e.Medium == "" {
+		if e := pod.Volumes[i].EmptyDir; e != nil && e.SizeLimit != nil && e.Medium != "Memory" {
 			return true
 		}
 	}
@@ -130,7 +130,9 @@ func (m *DiskMonitor) measure(ctx context.Context, uid string, pod *spec.Pod) (m
 func exceededLimit(pod *spec.Pod, volumes []volume.Usage, containers map[string]int64) string {
 	var total int64
 	for _, u := range volumes {
-		total += u.Bytes
+		if !u.HugePages {
+			total += u.Bytes
+		}
 	}
 	for _, bytes := range containers {
 		total += bytes

@@ -41,18 +41,23 @@ func TestExceeded(t *testing.T) {
 		{0, map[string]int64{"init": 1001}, `Container init exceeded its local ephemeral storage limit "1k". `},
 		{0, map[string]int64{"a": 2000, "init": 0}, ""},
 	} {
-		if got := exceededLimit(pod, []volume.Usage{{Bytes: test.volumes}}, test.containers); got != test.want {
+		volumes := []volume.Usage{{Bytes: test.volumes}, {Bytes: 1 << 30, HugePages: true}} // these are not on disk
+		if got := exceededLimit(pod, volumes, test.containers); got != test.want {
 			t.Errorf("volumes %d, containers %v: %q, want %q", test.volumes, test.containers, got, test.want)
 		}
 	}
-	limited := spec.Volume{Name: "v", EmptyDir: &spec.EmptyDirVolume{SizeLimit: &[]spec.Quantity{resource.MustParse("1k")}[0]}}
+	limited := func(medium string) []spec.Volume {
+		return []spec.Volume{{Name: "v", EmptyDir: &spec.EmptyDirVolume{Medium: medium, SizeLimit: new(resource.MustParse("1k"))}}}
+	}
 	for _, test := range []struct {
 		pod  spec.Pod
 		want bool
 	}{
 		{*pod, true},
 		{spec.Pod{Containers: []spec.Container{{Name: "b"}}}, false},
-		{spec.Pod{Volumes: []spec.Volume{limited}}, true},
+		{spec.Pod{Volumes: limited("")}, true},
+		{spec.Pod{Volumes: limited("Memory")}, false}, // the tmpfs has a size
+		{spec.Pod{Volumes: limited("HugePages-2Mi")}, true},
 	} {
 		if got := hasLimit(&test.pod); got != test.want {
 			t.Errorf("%+v: has limit %v, want %v", test.pod, got, test.want)

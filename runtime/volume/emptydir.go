@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/moby/sys/mountinfo"
@@ -36,6 +37,12 @@ func (s *Set) prepareEmptyDir(ctx context.Context, p Pod, v *spec.Volume) error 
 		}
 		return follow(ctx, dir, p, v)
 	}
+	if v.EmptyDir.InHugePages() {
+		if err := ensureHugePages(dir, p, v.EmptyDir); err != nil {
+			return err
+		}
+		return follow(ctx, dir, p, v)
+	}
 	size := s.memorySize(p.Spec, v.EmptyDir)
 	files := max(size/FileBytes, minInodes)
 	data := fmt.Sprintf("size=%d,nr_inodes=%d", size, files)
@@ -60,7 +67,7 @@ func (s *Set) CheckMemory(ctx context.Context, p Pod) error {
 		var failed errorList
 		for i := range p.Spec.Volumes {
 			v := &p.Spec.Volumes[i]
-			if v.EmptyDir == nil || v.EmptyDir.Medium == "" {
+			if v.EmptyDir == nil || v.EmptyDir.Medium != "Memory" {
 				continue
 			}
 			if err := s.checkMemory(p, v); err != nil {
@@ -86,6 +93,106 @@ func (s *Set) checkMemory(p Pod, v *spec.Volume) error {
 		return fmt.Errorf("size of %s: %w", dir, err)
 	}
 	return fits(&now, s.memorySize(p.Spec, v.EmptyDir))
+}
+
+// ensureHugePages mounts huge pages at dir unless they are mounted. As in the kubelet, the limits of the containers bound their number.
+func ensureHugePages(dir string, p Pod, v *spec.EmptyDirVolume) error {
+	size, err := p.Spec.PageSizeOf(v)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	mounted, err := mountinfo.Mounted(dir)
+	if err != nil {
+		return err
+	}
+	data, gid := fmt.Sprintf("mode=0777,pagesize=%d", size), p.fsGroup()
+	if gid != nil {
+		data += fmt.Sprintf(",gid=%d", *gid)
+	}
+	if !mounted {
+		if err := ignore(os.Remove(groupNote(dir)), fs.ErrNotExist); err != nil {
+			return err
+		}
+		if err := unix.Mount("hugetlbfs", dir, "hugetlbfs", 0, data); err != nil {
+			return fmt.Errorf("mount hugetlbfs with pages of %d bytes on %s: %w", size, dir, err)
+		}
+	}
+	if gid == nil {
+		return nil
+	}
+	if _, err := os.Lstat(groupNote(dir)); !errors.Is(err, fs.ErrNotExist) {
+		return err // it has been prepared
+	}
+	var root unix.Stat_t
+	if err := unix.Stat(dir, &root); err != nil {
+		return fmt.Errorf("stat %s: %w", dir, err)
+	}
+	if int64(root.Gid) != *gid {
+		return nil // it is not new
+	}
+	return os.Chmod(dir, openMode|fs.ModeSetgid) // the file system ignores the bit in its option
+}
+
+// DiscardMemory removes the volumes in memory and in huge pages that the pod does not have any more, or has on another medium or with pages
+// of another size. Their files would use memory until the pod is removed. No container of the pod may be running if there are any.
+func (s *Set) DiscardMemory(ctx context.Context, p Pod) error {
+	_, err := withPod(ctx, s, p.UID, func(ctx context.Context) (struct{}, error) {
+		entries, err := os.ReadDir(s.memoryDir(p.UID))
+		if err != nil {
+			return struct{}{}, ignore(err, fs.ErrNotExist)
+		}
+		for _, e := range entries {
+			if !e.IsDir() {
+				continue // a note
+			}
+			dir := filepath.Join(s.memoryDir(p.UID), e.Name())
+			has, err := hasMemory(dir, p.Spec, e.Name())
+			if err == nil && !has {
+				err = discard(ctx, dir)
+			}
+			if err != nil {
+				return struct{}{}, fmt.Errorf("volume %q: %w", e.Name(), err)
+			}
+		}
+		return struct{}{}, nil
+	})
+	return err
+}
+
+// hasMemory reports whether a pod has a volume of this name on the medium that is mounted at dir.
+func hasMemory(dir string, pod *spec.Pod, name string) (bool, error) {
+	i := slices.IndexFunc(pod.Volumes, func(v spec.Volume) bool { return v.Name == name })
+	if i < 0 || pod.Volumes[i].EmptyDir == nil || pod.Volumes[i].EmptyDir.Medium == "" {
+		return false, nil
+	}
+	v := pod.Volumes[i].EmptyDir
+	mounted, err := mountinfo.Mounted(dir)
+	if !mounted || err != nil {
+		return true, err // since the host has started
+	}
+	var now unix.Statfs_t
+	if err := unix.Statfs(dir, &now); err != nil {
+		return false, fmt.Errorf("file system of %s: %w", dir, err)
+	}
+	huge := uint32(now.Type) == unix.HUGETLBFS_MAGIC // 32 bits on all architectures
+	if !huge || !v.InHugePages() {
+		return huge == v.InHugePages(), nil
+	}
+	size, err := pod.PageSizeOf(v)
+	return int64(now.Bsize) == size, err //nolint:unconvert // 32 bits wide elsewhere
+}
+
+// discard removes an emptyDir and what is noted of it.
+func discard(ctx context.Context, dir string) error {
+	for _, note := range []string{modeNote(dir), groupNote(dir)} { // first: they would be those of the next one
+		if err := ignore(os.Remove(note), fs.ErrNotExist); err != nil {
+			return err
+		}
+	}
+	return clearDir(ctx, dir)
 }
 
 // follow changes the group and the mode of an emptyDir to those of the definition.

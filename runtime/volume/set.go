@@ -133,7 +133,7 @@ func (s *Set) subPathsDir(uid string) string { return filepath.Join(s.runDir(uid
 // path returns the directory of a volume other than hostPath and image.
 func (s *Set) path(uid string, v *spec.Volume) string {
 	switch {
-	case v.EmptyDir != nil && v.EmptyDir.Medium == "Memory":
+	case v.EmptyDir != nil && v.EmptyDir.Medium != "":
 		return filepath.Join(s.memoryDir(uid), v.Name)
 	case v.EmptyDir != nil:
 		return filepath.Join(s.diskDir(uid), v.Name)

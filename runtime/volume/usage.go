@@ -14,11 +14,13 @@ import (
 // overflow.
 const MaxUsage = math.MaxInt64 >> 10
 
-// Usage is the disk usage of an emptyDir.
+// Usage is the usage of an emptyDir on disk or in huge pages.
 type Usage struct {
 	Volume string
 	Bytes  int64         // as a limit counts them, see [TreeUsage]; [MaxUsage] if Deep
 	Limit  spec.Quantity // zero for no limit
+	// HugePages means that the volume is not on disk.
+	HugePages bool
 	// Deep means that the directory tree is too deep to be measured.
 	Deep bool
 
@@ -43,7 +45,7 @@ func (u Usage) Exceeded() (message string, exceeded bool) {
 	return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", u.Volume, u.Limit.String()), true
 }
 
-// Usage measures the emptyDir volumes on disk that have a size limit, or all of them if the pod has an ephemeral-storage
+// Usage measures the emptyDir volumes that have a size limit, and all of them on disk if the pod has an ephemeral-storage
 // limit. It walks their directory trees. Volumes in memory are left out, since the tmpfs enforces their limit. A volume
 // that cannot be measured is in the error, and also in the list with a partial result.
 func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
@@ -53,7 +55,8 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 		podLimit := p.Spec.Limit(spec.ResourceEphemeralStorage)
 		for i := range p.Spec.Volumes {
 			v := &p.Spec.Volumes[i]
-			if v.EmptyDir == nil || v.EmptyDir.Medium != "" || v.EmptyDir.SizeLimit == nil && podLimit.Sign() <= 0 {
+			huge := v.EmptyDir != nil && v.EmptyDir.InHugePages()
+			if v.EmptyDir == nil || v.EmptyDir.Medium == "Memory" || v.EmptyDir.SizeLimit == nil && (huge || podLimit.Sign() <= 0) {
 				continue
 			}
 			used, err := DiskUsage(ctx, s.path(p.UID, v))
@@ -64,7 +67,7 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 			if err != nil && !deep {
 				failed = append(failed, fmt.Errorf("volume %q: %w", v.Name, err))
 			}
-			u := Usage{Volume: v.Name, Bytes: used.Counted, Deep: deep, allocated: used.Bytes, files: used.Files}
+			u := Usage{Volume: v.Name, HugePages: huge, Bytes: used.Counted, Deep: deep, allocated: used.Bytes, files: used.Files}
 			if deep {
 				u.Bytes = MaxUsage
 			}

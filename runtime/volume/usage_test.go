@@ -125,6 +125,28 @@ func TestUsageWithPodLimit(t *testing.T) {
 	}
 }
 
+// A volume in huge pages is measured if it has a limit. A limit of disk space does not apply to it.
+func TestUsageOfHugePages(t *testing.T) {
+	s := newSet(t, nil)
+	pod := podOf(
+		spec.Volume{Name: "free", EmptyDir: &spec.EmptyDirVolume{Medium: "HugePages"}},
+		spec.Volume{Name: "limited", EmptyDir: &spec.EmptyDirVolume{Medium: "HugePages-2Mi", SizeLimit: quantity("4Ki")}},
+	)
+	pod.Spec.Containers = []spec.Container{{
+		Name: "c", Resources: spec.Resources{Limits: spec.ResourceList{spec.ResourceEphemeralStorage: *quantity("1Mi")}},
+	}}
+	for i := range pod.Spec.Volumes {
+		filetest.Write(t, filepath.Join(s.path(pod.UID, &pod.Spec.Volumes[i]), "file"), strings.Repeat("x", 64<<10))
+	}
+	list, err := s.Usage(t.Context(), pod)
+	if err != nil || len(list) != 1 || list[0].Volume != "limited" || !list[0].HugePages {
+		t.Fatalf("usage: %+v, %v", list, err)
+	}
+	if _, over := list[0].Exceeded(); !over {
+		t.Errorf("%+v does not exceed its limit", list[0])
+	}
+}
+
 // A measurement does not wait for other operations on the pod's volumes.
 func TestUsageDuringPrepare(t *testing.T) {
 	s := newSet(t, nil)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/podstead/podstead/spec"
 )
 
@@ -67,6 +69,27 @@ func (d *differ) pod() {
 			d.walk(name, name, a.Field(i), b.Field(i))
 		}
 	}
+	d.pages()
 	d.list("initContainers", d.from.InitContainers, d.to.InitContainers)
 	d.list("containers", d.from.Containers, d.to.Containers)
+}
+
+// pages adds a change of each emptyDir in huge pages that gets pages of another size, since containers request others.
+func (d *differ) pages() {
+	for i := range d.to.Volumes {
+		v := &d.to.Volumes[i]
+		j := slices.IndexFunc(d.from.Volumes, func(old spec.Volume) bool { return old.Name == v.Name })
+		if j < 0 || v.EmptyDir == nil || d.from.Volumes[j].EmptyDir == nil || d.from.Volumes[j].EmptyDir.Medium != v.EmptyDir.Medium {
+			continue
+		}
+		old, err1 := d.from.PageSizeOf(v.EmptyDir)
+		new, err2 := d.to.PageSizeOf(v.EmptyDir)
+		if err1 != nil || err2 != nil || old == new {
+			continue
+		}
+		value := func(size int64) string {
+			return fmt.Sprintf("%q (%s)", v.EmptyDir.Medium, resource.NewQuantity(size, resource.BinarySI))
+		}
+		d.add("volumes[].emptyDir.medium", fmt.Sprintf("volumes[%d].emptyDir.medium", i), value(old), value(new))
+	}
 }

@@ -65,6 +65,10 @@ func sameLimits(a, b *spec.Pod) bool {
 		bound, other := a.Bound(name), b.Bound(name)
 		equal = equal && bound.Cmp(other) == 0
 	}
+	for _, name := range slices.Concat(a.HugePages(), b.HugePages()) {
+		pages, other := a.Request(name), b.Request(name)
+		equal = equal && pages.Cmp(other) == 0
+	}
 	return equal
 }
 

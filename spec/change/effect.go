@@ -92,7 +92,7 @@ func (d *differ) resizable() bool {
 		return had && !has || old.Sign() > 0 && new.Sign() <= 0
 	}
 	from, to := &d.old.Resources, &d.new.Resources
-	return d.resized != spec.ResourceEphemeralStorage && d.from.QOS() == d.to.QOS() &&
+	return (d.resized == spec.ResourceCPU || d.resized == spec.ResourceMemory) && d.from.QOS() == d.to.QOS() &&
 		!removed(from.Requests, to.Requests) && !removed(from.Limits, to.Limits)
 }
 

@@ -59,7 +59,8 @@ var rows = []Row{
 	{Field: "volumes", Effect: RestartPod, Why: "Set up with the pod sandbox."},
 	{
 		Field: "volumes[].emptyDir", Effect: RestartPod,
-		Why: "Set up with the pod sandbox. If the medium or the type of the volume changes, its content is lost.",
+		Why: "Set up with the pod sandbox. If the medium, the size of its huge pages or the type of the volume " +
+			"changes, its content is lost.",
 	},
 	{Field: "volumes[].image.pullPolicy", Effect: InPlace, Why: "Used when the image is pulled."},
 	{Field: "volumes[].configMap", Effect: InPlace, Why: atContent, Larger: RestartContainer, If: withSubPath},
@@ -133,8 +134,8 @@ var rows = []Row{
 		Why: "The cgroups of the running container and of the pod follow. A `resizePolicy` of `RestartContainer` restarts the " +
 			"container.",
 		Larger: RestartPod,
-		If: "The QoS class of the pod changes, a request or limit is removed, or the resource is `ephemeral-storage`. Kubernetes " +
-			"does not allow these for a resize.",
+		If: "The QoS class of the pod changes, a request or limit is removed, or the resource is `ephemeral-storage` or huge pages. " +
+			"Kubernetes does not allow these for a resize.",
 	},
 	{Field: "containers[].resizePolicy", Effect: InPlace, Why: "Used when `resources` change."},
 	{Field: "containers[].ulimits", Effect: RestartContainer, Why: atContainer},

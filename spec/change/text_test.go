@@ -107,6 +107,27 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestPages: a volume gets pages of another size if containers request others.
+func TestPages(t *testing.T) {
+	volume := func(limits string) string {
+		return "containers = [{ name = \"a\", image = \"a\", resources.limits = { cpu = 1, " + limits + " } }]\n" +
+			"volumes = [{ name = \"v\", emptyDir.medium = \"HugePages\" }]\n"
+	}
+	want := []string{
+		`containers[0].resources.limits.hugepages-1Gi: "1Gi" added (restarts the pod)`,
+		`containers[0].resources.limits.hugepages-2Mi: "2Mi" removed (restarts the pod)`,
+		`volumes[0].emptyDir.medium: "HugePages" (2Mi) -> "HugePages" (1Gi) (restarts the pod, the content of the volume is lost)`,
+	}
+	two := volume(`hugepages-2Mi = "2Mi"`)
+	if diff := cmp.Diff(want, between(t, two, volume(`hugepages-1Gi = "1Gi"`))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want = []string{`containers[0].resources.limits.hugepages-2Mi: "2Mi" -> "4Mi" (restarts the pod)`}
+	if diff := cmp.Diff(want, between(t, two, volume(`hugepages-2Mi = "4Mi"`))); diff != "" {
+		t.Errorf("other number (-want +got):\n%s", diff)
+	}
+}
+
 // TestDiff checks the lines in which lists and texts differ: only those, with three equal ones before and after, and none for secrets.
 func TestDiff(t *testing.T) {
 	const script = "command = [\"sh\", \"-c\", \"\"\"\na\nb\nc\nd\n%s\ne\nf\ng\nh\n\"\"\"]\nenv.A"

@@ -11,13 +11,15 @@ import (
 )
 
 // requestReasons are the resources whose requests are checked, in the kubelet's order.
-var requestReasons = []struct {
-	name   string
-	reason lifecycle.Reason
-}{
+var requestReasons = []requestReason{
 	{spec.ResourceCPU, lifecycle.ReasonOutOfCPU},
 	{spec.ResourceMemory, lifecycle.ReasonOutOfMemory},
 	{spec.ResourceEphemeralStorage, lifecycle.ReasonOutOfEphemeralStorage},
+}
+
+type requestReason struct {
+	name   string
+	reason lifecycle.Reason
 }
 
 // CheckRequests returns a refusal for each resource of which a pod requests more than is free: what is allocatable, minus the requests
@@ -28,9 +30,14 @@ func (p Policy) CheckRequests(pod *spec.Pod, others []*spec.Pod, allocatable spe
 		return nil
 	}
 	var list []lifecycle.Refusal
-	for _, r := range requestReasons {
+	requests := slices.Clone(requestReasons)
+	for _, name := range pod.HugePages() {
+		size := strings.TrimPrefix(name, spec.HugePagesPrefix)
+		requests = append(requests, requestReason{name, lifecycle.ReasonOutOfHugePages + lifecycle.Reason(size)})
+	}
+	for _, r := range requests {
 		capacity, known := allocatable[r.name]
-		if !known {
+		if !known && !spec.IsHugePages(r.name) { // a host has no huge pages of other sizes
 			continue
 		}
 		d := demand{name: r.name, requested: units(pod, r.name), capacity: spec.Units(r.name, capacity)}
@@ -72,6 +79,9 @@ func (d demand) hint(others []*spec.Pod) string {
 	const alternative = `, or set requests = "ignore" in [policy] of podstead.toml`
 	holders := slices.DeleteFunc(slices.Clone(others), func(p *spec.Pod) bool { return units(p, d.name) == 0 })
 	switch {
+	case spec.IsHugePages(d.name) && d.requested > d.capacity:
+		return "reserve huge pages, such as with the kernel parameters hugepagesz and hugepages or, for pages of 2Mi, sysctl " +
+			"vm.nr_hugepages=NUMBER" + alternative
 	case d.capacity == 0:
 		return "do not request " + d.name + alternative
 	case d.requested > d.capacity || len(holders) == 0:

@@ -114,6 +114,51 @@ func TestCheckRequests(t *testing.T) {
 	}
 }
 
+// TestCheckRequestsOfHugePages: a pod cannot request pages of a size that the host does not have, nor those of other pods.
+func TestCheckRequestsOfHugePages(t *testing.T) {
+	pages := func(size, amount string) *spec.Pod {
+		p := requesting(size+amount, "", "", "")
+		p.Containers[0].Resources.Requests["hugepages-"+size] = resource.MustParse(amount)
+		return p
+	}
+	host := spec.ResourceList{"hugepages-2Mi": resource.MustParse("16Mi"), "hugepages-1Gi": resource.MustParse("0")}
+	const message = "Node didn't have enough resource: "
+	for _, test := range []struct {
+		pod        *spec.Pod
+		want, hint string
+	}{
+		{pages("2Mi", "12Mi"), "", ""},
+		{
+			pages("2Mi", "14Mi"),
+			"OutOfhugepages-2Mi: containers[0].resources.requests.hugepages-2Mi: " + message +
+				"hugepages-2Mi, requested: 14680064, used: 4194304, capacity: 16777216; free: 12Mi",
+			"request less hugepages-2Mi, delete one of the pods 2Mi4Mi (4Mi)",
+		},
+		{
+			pages("1Gi", "1Gi"),
+			"OutOfhugepages-1Gi: containers[0].resources.requests.hugepages-1Gi: " + message +
+				"hugepages-1Gi, requested: 1073741824, used: 0, capacity: 0; free: 0",
+			"reserve huge pages, such as",
+		},
+		{
+			pages("64Ki", "64Ki"),
+			"OutOfhugepages-64Ki: containers[0].resources.requests.hugepages-64Ki: " + message +
+				"hugepages-64Ki, requested: 65536, used: 0, capacity: 0; free: 0",
+			"reserve huge pages, such as",
+		},
+	} {
+		list := Policy{}.CheckRequests(test.pod, []*spec.Pod{pages("2Mi", "4Mi")}, host)
+		switch {
+		case test.want == "" && len(list) == 0:
+		case len(list) != 1 || list[0].Error() != test.want || !strings.HasPrefix(list[0].Hint, test.hint):
+			t.Errorf("%s: %+v, want %q with the hint %q", test.pod.Name, list, test.want, test.hint)
+		}
+		if list := (Policy{IgnoreRequests: true}).CheckRequests(test.pod, nil, host); len(list) > 0 {
+			t.Errorf("%s with requests ignored: %+v", test.pod.Name, list)
+		}
+	}
+}
+
 func TestCheckRequestsHint(t *testing.T) {
 	host := amounts("2", "4Gi", "")
 	others := []*spec.Pod{

@@ -134,6 +134,9 @@ const (
 	ReasonOutOfMemory Reason = "OutOfmemory"
 	// ReasonOutOfEphemeralStorage means that the pod requests more local storage than the host has free (the kubelet's reason).
 	ReasonOutOfEphemeralStorage Reason = "OutOfephemeral-storage"
+	// ReasonOutOfHugePages begins the reason, such as OutOfhugepages-2Mi, that the pod requests more huge pages of a size than the host has
+	// free (the kubelet's reason).
+	ReasonOutOfHugePages Reason = "OutOfhugepages-"
 	// ReasonVolumeTerminating means that a persistent volume is being deleted.
 	ReasonVolumeTerminating Reason = "VolumeTerminating"
 	// ReasonWaitForCycle means that the pod waits for pods that wait for it.

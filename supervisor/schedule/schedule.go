@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -443,7 +444,7 @@ func passes(err error) bool {
 			lifecycle.ReasonOutOfCPU, lifecycle.ReasonOutOfMemory, lifecycle.ReasonOutOfEphemeralStorage:
 			return false
 		}
-		return true
+		return !strings.HasPrefix(string(r.Reason), string(lifecycle.ReasonOutOfHugePages))
 	})
 }
 

@@ -70,9 +70,6 @@ func unsupported() []Difference {
 			Podstead, "spec.schedulingGates spec.schedulingGroup", "",
 			"controllers of a cluster open the gates; here the pod would never start",
 		},
-		{Podstead, "spec.containers.resources.* spec.resources.*", "huge pages are not supported", "huge pages are not supported"},
-		{Podstead, `spec.containers.env.valueFrom.resourceFieldRef.resource spec.volumes.downwardAPI.items.resourceFieldRef.resource
-			spec.volumes.projected.sources.downwardAPI.items.resourceFieldRef.resource`, "hugepages", "huge pages are not supported"},
 		{Podstead, "spec.containers.resources.*", `Unsupported value: "example.com/x"`, "device plugins of a node have these resources"},
 	}
 }

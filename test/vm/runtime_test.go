@@ -20,7 +20,7 @@ import (
 
 const (
 	// resourceTests depend on how the kernel and the init system handle cgroups.
-	resourceTests = "TestFieldsResources TestFieldsLimits TestFieldsInit TestCPULimitThrottles TestPidsLimit TestOOM " +
+	resourceTests = "TestFieldsResources TestFieldsHugePages TestFieldsLimits TestFieldsInit TestCPULimitThrottles TestPidsLimit TestOOM " +
 		"TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon TestProcessInside TestMonitorProtected"
 	// securityTests depend on what other hosts often do not have: AppArmor and all capabilities.
 	securityTests = "TestFieldsCapabilities TestFieldsPrivileged TestFieldsAppArmor TestExecPrivileges TestIDRangeOfPod"
@@ -28,7 +28,7 @@ const (
 	userTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsPrivileges TestFieldsProcMount " +
 		"TestFieldsSeccomp TestFieldsSysctls TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestUserNamespaceRefused"
 	// driverTests depend on how the cgroup driver creates, limits and removes cgroups.
-	driverTests = "TestFieldsResources TestOOM TestExecKillsProcesses TestDaemonKilled TestMonitorProtected"
+	driverTests = "TestFieldsResources TestFieldsHugePages TestOOM TestExecKillsProcesses TestDaemonKilled TestMonitorProtected"
 )
 
 // skipped are cases that wait for timeouts in full: one command that ignores signals and one that leaves processes are enough here.
@@ -39,8 +39,8 @@ const skipped = "^TestExecKillsProcesses$/^(sleeps|forks_and|writes|child|daemon
 var suites = []struct{ driver, oci, tests string }{
 	{"cgroupfs", "runc", resourceTests + " " + securityTests + " " + userTests},
 	{
-		"cgroupfs", "crun", "TestFieldsResources TestFieldsResize TestFieldsLimits TestFieldsInit TestOOM TestFieldsCapabilities " +
-			"TestFieldsAppArmor",
+		"cgroupfs", "crun", "TestFieldsResources TestFieldsHugePages TestFieldsResize TestFieldsLimits TestFieldsInit TestOOM " +
+			"TestFieldsCapabilities TestFieldsAppArmor",
 	},
 	{"systemd", "runc", driverTests + " TestFieldsResize TestStrayWithFiles"},
 	{"systemd", "crun", driverTests},

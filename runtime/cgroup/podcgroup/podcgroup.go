@@ -195,6 +195,7 @@ func (g Groups) Raise(ctx context.Context, uid string, l cgroup.Limits) error {
 	case err != nil:
 		return err
 	}
+	l.HugePages = nil // they change with a restart of the pod only
 	return g.Limit(ctx, uid, l.AtLeast(now))
 }
 

@@ -23,6 +23,9 @@ data = { k = "3", l = "4" }
 // twoVolumes are the volumes a and b.
 const twoVolumes = "[[volumes]]\nname = \"a\"\n\n[[volumes]]\nname = \"b\"\n"
 
+// inHugePages is the volume v.
+const inHugePages = "[[volumes]]\nname = \"v\"\nemptyDir.medium = \"HugePages\"\n"
+
 func containerTemplates() []template {
 	const c = "containers[]."
 	list := []template{
@@ -65,6 +68,14 @@ func containerTemplates() []template {
 		{
 			field: c + "resources.limits", app: "resources.limits.ephemeral-storage = %s", before: `"1Gi"`, after: `"2Gi"`,
 			effect: again,
+		},
+		{
+			field: c + "resources.limits", app: "resources.limits = { cpu = 1, hugepages-2Mi = %s }", before: `"2Mi"`, after: `"4Mi"`,
+			effect: again, fails: true,
+		},
+		{
+			field: c + "resources.limits", app: "resources.limits = { cpu = 1, %s }\nvolumeMounts.v = \"/v\"", tables: inHugePages,
+			before: `hugepages-2Mi = "1Gi"`, after: `hugepages-1Gi = "1Gi"`, effect: again, fails: true,
 		},
 		{
 			field: c + "resources.limits", app: "resources.limits.memory = %s\n" + resizePolicy("memory"), before: `"64Mi"`,

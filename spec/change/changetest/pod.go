@@ -169,6 +169,10 @@ func listTemplates() []template {
 			effect: again,
 		},
 		{
+			field: "containers", tables: "%s", effect: again, fails: true,
+			after: extra("containers", "more", sleeps+"\nresources = { requests.memory = 0, limits.hugepages-2Mi = \"2Mi\" }"),
+		},
+		{
 			field: "containers", tables: "%s", effect: nextRound,
 			before: extra("containers", "a", sleeps) + extra("containers", "b", sleeps),
 			after:  extra("containers", "b", sleeps) + extra("containers", "a", sleeps),
