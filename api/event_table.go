@@ -154,6 +154,7 @@ func lifeEvents() []EventEntry {
 		{EventPodDeadlineExceeded, "DeadlineExceeded", normal, "Pod was active on the node longer than the specified deadline", nil, true},
 		// of the Job controller
 		{EventPodBackoffExceeded, "BackoffLimitExceeded", warning, "Job has reached the specified backoff limit", nil, true},
+		{EventPodJobEnded, "JobEnded", normal, "Stopping pod: {error}", []string{"reason"}, true},
 		{EventPodStopping, "Stopping", normal, "Stopping pod, grace period {grace}, requested by {by}", nil, true},
 		{EventPodEvicted, "Evicted", warning, "{error}", nil, true},
 		{EventPodSucceeded, "Succeeded", normal, "Pod succeeded", nil, true},
