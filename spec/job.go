@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Job makes a pod one completion of a Job: the pods with the same name in it. They start in the order of their indexes, and end together.
-// The fields are those of a Job of Kubernetes. All but `index` are equal in its pods; if not, those of the pod with the lowest index count.
+// Job makes a pod one completion of a Job: of the pods with the same name in it. The fields are those of a Job of Kubernetes.
 //
-// Source: batch/v1 JobSpec (KEP-3329, KEP-3850, KEP-3998).
+// All but `index` are equal in its pods; if not, those of the pod with the lowest index count. The pods start in the order of their
+// indexes, and end together. Source: batch/v1 JobSpec (KEP-3329, KEP-3850, KEP-3998).
 type Job struct {
 	// Name of the Job, a DNS subdomain. Required.
 	Name string `json:"name"`
@@ -36,14 +36,13 @@ type Job struct {
 	PodFailurePolicy *PodFailurePolicy `json:"podFailurePolicy,omitempty"`
 }
 
-// SuccessPolicy tells which pods must succeed so that the others are stopped (KEP-3998).
+// SuccessPolicy is what must succeed so that the other pods of the Job are stopped (KEP-3998).
 type SuccessPolicy struct {
 	// Rules, at most 20. The Job completes when the first one is fulfilled. Required.
 	Rules []SuccessRule `json:"rules"`
 }
 
-// SuccessRule is fulfilled when certain pods of a Job have succeeded. With both fields it is fulfilled when as many of these indexes have
-// succeeded.
+// SuccessRule is fulfilled when pods have succeeded. With both fields, as many of these indexes must have.
 type SuccessRule struct {
 	// Indexes such as `0-2,5`. Without `succeededCount` all must have succeeded. Default: all indexes.
 	SucceededIndexes string `json:"succeededIndexes,omitempty"`
@@ -51,14 +50,15 @@ type SuccessRule struct {
 	SucceededCount *int32 `json:"succeededCount,omitempty"`
 }
 
-// PodFailurePolicy tells what exit codes of a failed pod mean for its Job (KEP-3329).
+// PodFailurePolicy is what exit codes of a failed pod mean for its Job (KEP-3329).
 type PodFailurePolicy struct {
 	// Rules, at most 20. The first one that matches decides. Required.
 	Rules []PodFailureRule `json:"rules"`
 }
 
-// PodFailureRule matches exit codes of the containers of a pod that has failed. Which exit codes restart the pod before is determined by
-// the `restartPolicyRules` of its containers.
+// PodFailureRule matches exit codes of a pod that has failed.
+//
+// Which exit codes restart the pod before is determined by the `restartPolicyRules` of its containers.
 type PodFailureRule struct {
 	// `FailJob` makes the Job fail. `FailIndex`, `Count` and `Ignore` do not. Required.
 	Action FailureAction `json:"action"`

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -80,6 +81,16 @@ func TestJob(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				m.expectJob(jobComplete)
 				m.expectMessage("sum-4", "JobComplete Job sum completed (SuccessPolicy): Matched rules at index 0")
+				ended := 0
+				events, _ := m.Events().Since(0)
+				for i := range events {
+					if events[i].Kind == api.EventPodJobEnded {
+						ended++
+					}
+				}
+				if ended != 3 {
+					t.Errorf("%d pods were stopped with their Job, want 3", ended)
+				}
 				disturb(m)
 				time.Sleep(time.Hour)
 				m.expectJob(jobComplete)

@@ -28,11 +28,11 @@ func (p *Pod) reportCondition(ref lifecycle.WaitRef) {
 	unmet := ""
 	if c := spec.ParseWaitCondition(ref.Condition); c.Kind == spec.WaitJob {
 		unmet = lifecycle.JobTurn(p.Spec.Name, p.world.job(c.Object), p.world.Now())
+		if unmet != "" && unmet == p.Facts.Wait.Conditions[ref.Condition].Message {
+			return // it is known, and the pods of a Job would report it to each other for ever
+		}
 	} else {
 		unmet = p.world.unmet(ref.Condition)
-	}
-	if unmet != "" && unmet == p.Facts.Wait.Conditions[ref.Condition].Message {
-		return // it is known
 	}
 	if unmet != "" {
 		p.deliver(lifecycle.ConditionUnmet{WaitRef: ref, Message: unmet})
