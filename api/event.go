@@ -98,6 +98,7 @@ const (
 	EventPodRestarting            EventKind = "PodRestarting"
 	EventPodDeadlineExceeded      EventKind = "PodDeadlineExceeded"
 	EventPodBackoffExceeded       EventKind = "PodBackoffExceeded"
+	EventPodJobEnded              EventKind = "PodJobEnded"
 	EventPodStopping              EventKind = "PodStopping"
 	EventPodStartRequested        EventKind = "PodStartRequested"
 	EventPodRestartRequested      EventKind = "PodRestartRequested"

@@ -154,6 +154,7 @@ func lifeEvents() []EventEntry {
 		{EventPodDeadlineExceeded, "DeadlineExceeded", normal, "Pod was active on the node longer than the specified deadline", nil, true},
 		// of the Job controller
 		{EventPodBackoffExceeded, "BackoffLimitExceeded", warning, "Job has reached the specified backoff limit", nil, true},
+		{EventPodJobEnded, "JobEnded", normal, "Stopping pod: {error}", []string{"reason"}, true},
 		{EventPodStopping, "Stopping", normal, "Stopping pod, grace period {grace}, requested by {by}", nil, true},
 		{EventPodEvicted, "Evicted", warning, "{error}", nil, true},
 		{EventPodSucceeded, "Succeeded", normal, "Pod succeeded", nil, true},
@@ -374,6 +375,7 @@ var messageIDs = map[string]string{
 	"InspectFailed":                   "c9d58a70473144bab0178621a268586d",
 	"InternalError":                   "b1691faa8b694c958697568f3511bf2a",
 	"InvalidFile":                     "cf96a702ebec4603acb066d9fb8abd5b",
+	"JobEnded":                        "8edfe4b868ac4d09b38b1d8ecd302e7a",
 	"JournalNotDurable":               "4ff14dc9421a425eb04b6ebda3d8bca1",
 	"Killing":                         "b1e5e3c88ae54e15a1982213647ba684",
 	"LifecycleHTTPFallback":           "5f6d79eefc1a47d886ae7c61e2594bfa",

@@ -243,6 +243,7 @@ const (
 	CausePodFinished         CauseKind = "PodFinished"         // the pod has no containers left to run that this one serves
 	CauseDeadlineExceeded    CauseKind = "DeadlineExceeded"    // Message
 	CauseBackoffLimit        CauseKind = "BackoffLimit"        // Message
+	CauseJobEnded            CauseKind = "JobEnded"            // Message: how the Job of the pod ended
 	CauseEvicted             CauseKind = "Evicted"             // Message
 	CauseWaitsFor            CauseKind = "WaitsFor"            // ByContainer, ByRole: the container that must come first
 	CauseInitRunning         CauseKind = "InitRunning"         // an init container has not completed yet

@@ -265,6 +265,8 @@ const (
 	ReasonDeadlineExceeded  Reason = "DeadlineExceeded"
 	ReasonBackoffLimit      Reason = "BackoffLimitExceeded"
 	ReasonEngineUnavailable Reason = "EngineUnavailable"
+	ReasonJobComplete       Reason = "JobComplete" // its Job has completed without it
+	ReasonJobFailed         Reason = "JobFailed"   // its Job has failed
 	ReasonEvicted           Reason = "Evicted"     // it exceeded a limit
 	ReasonTerminated        Reason = "Terminated"  // the host was shut down
 	ReasonNewerState        Reason = "NewerState"  // a later version of Podstead has written its state file

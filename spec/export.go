@@ -156,6 +156,7 @@ type ownField struct {
 var ownFields = map[reflect.Type]map[string]ownField{
 	reflect.TypeFor[Pod](): {
 		"imageArchives": {"a cluster pulls images from registries", "push the images to a registry, or import them on each node", true},
+		"job":           {"each pod is written as a Job of its own", "write a Job with completions for the pods", false},
 		"keepID":        {"pods of a cluster do not run as a user of the node", "make the files accessible to runAsUser", false},
 		"onUnhealthy":   {"a pod that stays unready is not restarted", "set livenessProbe in its containers", false},
 		"pidsLimit":     {"all pods of a node have the same limit of processes", "limit them in the configuration of the kubelet", false},

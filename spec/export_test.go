@@ -49,7 +49,7 @@ func used(p *Part) *Pod {
 // withoutLosses returns a pod without what a cluster has no equivalent for.
 func withoutLosses(p *Pod) *Pod {
 	c := *p
-	c.WaitFor, c.Update, c.Systemd, c.RestartBackoff, c.ImageArchives = nil, nil, nil, nil, nil
+	c.Job, c.WaitFor, c.Update, c.Systemd, c.RestartBackoff, c.ImageArchives = nil, nil, nil, nil, nil, nil
 	if c.Schedule != nil {
 		schedule := *c.Schedule
 		schedule.JitterSeconds = 0

@@ -13,9 +13,12 @@ func (p *Pod) isJob() bool {
 func asJob(p *exportedPod) *node {
 	var schedule *node
 	of, job, metadata, pod := keyedTable("metadata"), keyedTable("spec"), keyedTable("metadata"), keyedTable("spec")
-	if p.pod.BackoffLimit == nil {
+	if p.root.child("backoffLimit") == nil {
 		limit := noLimit
-		if p.pod.RestartPolicy == RestartNever {
+		switch {
+		case p.pod.BackoffLimit != nil: // of its Job
+			limit = int64(*p.pod.BackoffLimit)
+		case p.pod.RestartPolicy == RestartNever:
 			limit = 0
 		}
 		job.items = append(job.items, keyed("backoffLimit", node{kind: kindInteger, value: limit}))

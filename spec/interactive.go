@@ -53,8 +53,9 @@ func (i *Interactive) is(c *node) bool {
 // serviceFields are the fields of a pod, and containerServiceFields those of a container, that a single command does not have.
 var (
 	serviceFields = []string{
-		"activeDeadlineSeconds", "backoffLimit", "hostname", "hostnameOverride", "initContainers", "onUnhealthy", "readinessGates",
-		"restartBackoff", "schedule", "setHostnameAsFQDN", "subdomain", "systemd", "unhealthyAfterSeconds", "update", "waitFor",
+		"activeDeadlineSeconds", "backoffLimit", "hostname", "hostnameOverride", "initContainers", "job", "onUnhealthy",
+		"readinessGates", "restartBackoff", "schedule", "setHostnameAsFQDN", "subdomain", "systemd", "unhealthyAfterSeconds", "update",
+		"waitFor",
 	}
 	containerServiceFields = []string{
 		"args", "lifecycle", "livenessProbe", "maxRestarts", "ports", "readinessProbe", "resizePolicy", "restartBackoff",

@@ -22,7 +22,7 @@ var jobKeys = []string{
 	"podFailurePolicy", "successPolicy", "backoffLimitPerIndex", "maxFailedIndexes", "manualSelector", "podReplacementPolicy", "managedBy",
 }
 
-// job adds the pods of a Job: one for each completion. Those beyond parallelism wait for an earlier one.
+// job adds the pods of a Job: one for each completion. They have the field job, unless it would mean nothing for a single pod.
 func (s *stream) job(x *object) {
 	of, template, ok := s.workload(x, jobKeys...)
 	if !ok {
@@ -34,8 +34,7 @@ func (s *stream) job(x *object) {
 		return
 	}
 	change := s.jobFields(of)
-	parallelism := int(min(s.number(of, "parallelism", 1), 1<<20))
-	if c := of.child("parallelism"); parallelism == 0 && of.child("completions") != nil {
+	if c := of.child("parallelism"); s.number(of, "parallelism", 1) == 0 && of.child("completions") != nil {
 		s.empty = true
 		s.problems = append(s.problems, warnAt(c, "Job "+quote(x.name)+" has no pods: it is paused"))
 		return
@@ -45,50 +44,48 @@ func (s *stream) job(x *object) {
 		key = "parallelism"
 	}
 	count := s.replicas(x, of, key)
-	if count > 1 {
-		s.severalPods(of, count, parallelism)
-	}
 	indexed := textOf(of.child("completionMode")) == indexedMode
+	single := count == 1 && !slices.ContainsFunc(ofSeveral, func(key string) bool { return of.child(key) != nil })
 	for i := range count {
 		name := x.name
 		if count > 1 || indexed {
 			name = fmt.Sprintf("%s-%d", x.name, i)
 		}
 		s.replica(x, template, name, func(root *node) {
+			if !single {
+				root.take("job", jobOf(of, x.name, int64(i)), of)
+			}
 			change(root)
 			if indexed {
 				root.jobIndex("JOB_COMPLETION_INDEX", strconv.Itoa(i))
-			}
-			if i >= parallelism {
-				root.waitFor(fmt.Sprintf("pod:%s-%d:succeeded", x.name, i-parallelism))
 			}
 		})
 	}
 }
 
-// severalPods reports what differs from a Job if it has several pods: none knows of the others.
-func (s *stream) severalPods(of *node, count, parallelism int) {
-	if limit := of.child("backoffLimitPerIndex"); limit != nil {
-		if count > parallelism {
-			s.lose(limit, "an index beyond parallelism waits until an earlier one has succeeded, also if that one has failed", "")
-		}
-		return
-	}
-	switch limit := of.child("backoffLimit"); {
-	case limit == nil:
-		w := fmt.Sprintf("backoffLimit: the default of %d counts the failures of each pod for itself, and the other pods continue "+
-			"when one has failed", defaultBackoffLimit)
-		s.problems = append(s.problems, warnAt(of, w))
-	case limit.value == int64(0):
-		s.lose(limit, "the other pods continue when one has failed", "")
-	case limit.value != noLimit:
-		s.lose(limit, "it counts the failures of each pod for itself", "")
-	}
-	for _, rule := range items(of.child("podFailurePolicy").child("rules")) {
-		if action := rule.child("action"); rule.child("onExitCodes") != nil && textOf(action) == "FailJob" {
-			s.lose(action, "the other pods continue when one has failed", "")
+// ofSeveral are the fields of the spec of a Job that concern all its pods together.
+var ofSeveral = []string{"successPolicy", "maxFailedIndexes"}
+
+// jobOf returns the field job of the pod with an index. Rules for conditions never apply: pods are not disrupted.
+func jobOf(of *node, name string, index int64) *node {
+	job := newTable(nil)
+	job.at, job.keyAt = of.at, of.keyAt
+	job.put("name", &node{kind: kindString, value: name, at: of.at, keyAt: of.at})
+	job.put("index", &node{kind: kindInteger, value: index, at: of.at, keyAt: of.at})
+	for _, key := range append([]string{
+		"completions", "parallelism", "backoffLimit", "backoffLimitPerIndex", "podFailurePolicy",
+	}, ofSeveral...) {
+		if c := of.child(key); c != nil {
+			job.take(key, c.clone(), c)
 		}
 	}
+	if rules := job.child("podFailurePolicy").child("rules"); rules != nil {
+		rules.items = slices.DeleteFunc(rules.items, func(rule *node) bool { return rule.child("onExitCodes") == nil })
+		if len(rules.items) == 0 {
+			job.remove("podFailurePolicy")
+		}
+	}
+	return job
 }
 
 // indexedMode is the completionMode of a Job whose pods have a number.
@@ -100,11 +97,13 @@ func (s *stream) jobFields(of *node) func(root *node) {
 	if c := of.child("completionMode"); c != nil && !indexed && c.value != "NonIndexed" {
 		s.fail(c, `Unsupported value: supported values: "Indexed", "NonIndexed"`)
 	}
-	if c := of.child("successPolicy"); c != nil {
-		s.lose(c, "each pod of a Job succeeds or fails for itself", "")
+	if c := of.child("completions"); indexed && c == nil {
+		s.fail(of, "completions: Required value: when completion mode is Indexed")
 	}
-	if c := of.child("maxFailedIndexes"); c != nil {
-		s.lose(c, "each index fails for itself", "")
+	for _, key := range append([]string{"backoffLimitPerIndex"}, ofSeveral...) {
+		if c := of.child(key); c != nil && !indexed {
+			s.fail(c, "Invalid value: requires indexed completion mode")
+		}
 	}
 	if c := of.child("managedBy"); c != nil && c.value != "kubernetes.io/job-controller" {
 		s.lose(c, "there are no other controllers", "")
@@ -117,14 +116,9 @@ func (s *stream) jobFields(of *node) func(root *node) {
 	}
 	limit := of.child("backoffLimitPerIndex")
 	retries := s.number(of, "backoffLimitPerIndex", noLimit)
-	if limit != nil && !indexed {
-		s.fail(limit, "Invalid value: requires indexed completion mode")
-	}
-	if limit == nil {
-		limit = of.child("backoffLimit")
+	if total := of.child("backoffLimit"); limit == nil || total != nil && less(total, limit) {
+		limit = total
 		retries = s.number(of, "backoffLimit", defaultBackoffLimit)
-	} else if total := of.child("backoffLimit"); total != nil && total.value != noLimit { // which is the default then
-		s.lose(total, "each index has its own limit only", "omit it")
 	}
 	pod := of.child("template").child("spec")
 	var names []string
@@ -151,7 +145,7 @@ func (s *stream) jobFields(of *node) func(root *node) {
 			s.fail(policy, `spec.restartPolicy: Invalid value: must be "Never" with podFailurePolicy`)
 			return
 		}
-		if root.child("backoffLimit") == nil && (retries != noLimit || textOf(policy) == string(RestartNever)) {
+		if root.child("job") == nil && root.child("backoffLimit") == nil && (retries != noLimit || textOf(policy) == string(RestartNever)) {
 			at := cmp.Or(limit, of)
 			root.take("backoffLimit", &node{kind: kindInteger, value: retries, at: at.at, keyAt: at.keyAt}, limit)
 		}
@@ -384,6 +378,11 @@ func (s *stream) cronJob(x *object) {
 	change := s.jobFields(job)
 	for _, key := range []string{"completions", "parallelism"} {
 		if c := job.child(key); s.number(job, key, 1) != 1 {
+			s.lose(c, "a run of a schedule has one pod", "")
+		}
+	}
+	for _, key := range ofSeveral {
+		if c := job.child(key); c != nil {
 			s.lose(c, "a run of a schedule has one pod", "")
 		}
 	}

@@ -17,7 +17,7 @@ import (
 // fields of metadata, and extensions of Podstead.
 var additions = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
-		"annotations", "backoffLimit", "configMaps", "imageArchives", "keepID", "labels", "name", "onUnhealthy", "pidsLimit",
+		"annotations", "backoffLimit", "configMaps", "imageArchives", "job", "keepID", "labels", "name", "onUnhealthy", "pidsLimit",
 		"restartBackoff", "schedule", "secrets", "shmSize", "systemd", "ttlSecondsAfterFinished", "unhealthyAfterSeconds",
 		"update", "waitFor",
 	},

@@ -189,7 +189,9 @@ func TestConversion(t *testing.T) {
 		t.Errorf("pod of a StatefulSet: %+v", db)
 	}
 	job := podOf(t, "job-indexed.yaml", "pi-2", Options{})
-	if !slices.Equal(job.WaitFor, []string{"pod:pi-0:succeeded"}) ||
+	three, two := int32(3), int32(2)
+	if len(job.WaitFor) > 0 || !slices.Equal(job.Conditions(), []string{"job:pi"}) ||
+		!reflect.DeepEqual(job.Job, &Job{Name: "pi", Index: 2, Completions: &three, Parallelism: &two}) ||
 		job.Containers[0].Env[0] != (EnvVar{Name: "JOB_COMPLETION_INDEX", Value: "2"}) {
 		t.Errorf("pod of a Job: %+v", job)
 	}
@@ -222,6 +224,23 @@ func TestConversion(t *testing.T) {
 	if p := podOf(t, "job-per-index.yaml", "pi-1", Options{}); *p.BackoffLimit != 1 {
 		t.Errorf("a Job with a limit for each index: %+v", p)
 	}
+	if p := podOf(t, "job.yaml", "pi", Options{}); p.Job != nil {
+		t.Errorf("a Job with one pod: %+v", p.Job)
+	}
+	all := podOf(t, "job-all-policies.yaml", "pi-1", Options{})
+	one, four := int32(1), int32(4)
+	wantJob := &Job{
+		Name: "pi", Index: 1, Completions: &three, Parallelism: &two, BackoffLimit: &four, BackoffLimitPerIndex: &one,
+		MaxFailedIndexes: &two,
+		SuccessPolicy:    &SuccessPolicy{Rules: []SuccessRule{{SucceededIndexes: "0,2", SucceededCount: &one}}},
+		PodFailurePolicy: &PodFailurePolicy{Rules: []PodFailureRule{
+			{Action: ActionFailIndex, OnExitCodes: &OnExitCodes{Operator: "In", Values: []int32{3}}},
+			{Action: ActionFailJob, OnExitCodes: &OnExitCodes{ContainerName: "pi", Operator: "NotIn", Values: []int32{1, 2}}},
+		}},
+	}
+	if diff := cmp.Diff(wantJob, all.Job); diff != "" || *all.BackoffLimit != 1 || len(all.Containers[0].RestartPolicyRules) != 1 {
+		t.Errorf("a Job with all policies: %+v (-want +got):\n%s", all, diff)
+	}
 	rules := podOf(t, "job-failure-policy.yaml", "pi", Options{}).Containers[0].RestartPolicyRules
 	if len(rules) != 1 || rules[0].Action != "RestartAllContainers" || rules[0].ExitCodes.Operator != "NotIn" ||
 		!slices.Equal(rules[0].ExitCodes.Values, []int32{42, 0}) {
@@ -231,7 +250,7 @@ func TestConversion(t *testing.T) {
 		t.Errorf("a CronJob: %+v", p)
 	}
 	nightly := podOf(t, "cron-job-fields.yaml", "backup", Options{})
-	hour, seven, two := Seconds(3600), int32(7), int32(2)
+	hour, seven := Seconds(3600), int32(7)
 	want := Schedule{
 		Cron: "0 3 * * *", TimeZone: "Europe/Berlin", StartingDeadlineSeconds: &hour, ConcurrencyPolicy: ConcurrencyForbid, Suspend: true,
 		SuccessfulJobsHistoryLimit: &seven, FailedJobsHistoryLimit: &two,

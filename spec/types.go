@@ -30,7 +30,8 @@ type Pod struct {
 	ActiveDeadlineSeconds *Seconds `json:"activeDeadlineSeconds,omitempty"`
 	// Number of restarts after a failure, as of a Job. After one more failure the pod fails. Failures of sidecars do not count. With
 	// `restartPolicy` `OnFailure` the container is restarted. With `Never` all containers are, also those that have completed, after a
-	// back-off of 10s that doubles up to 6m; `emptyDir` volumes keep their content. Default: no limit with `OnFailure`, 0 with `Never`.
+	// back-off of 10s that doubles up to 6m; `emptyDir` volumes keep their content. Default: that of `job`, else no
+	// limit with `OnFailure` and 0 with `Never`.
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 	// Time after which containers, volumes and old logs of the finished pod are removed, from 0. Default: `pods.finishedPodTTL` of the
 	// host, and no limit for the run of a schedule.
@@ -61,6 +62,8 @@ type Pod struct {
 	Systemd *Systemd `json:"systemd,omitempty"`
 	// Start at times, such as each night. Each run is a pod of its own. Default: the pod starts at once.
 	Schedule *Schedule `json:"schedule,omitempty"`
+	// The Job that the pod is one completion of, with other pods. Default: the pod completes for itself.
+	Job *Job `json:"job,omitempty"`
 	// Last step if the pod stays unready: `restart` restarts all containers, `replace` then replaces the pod sandbox, `reboot` then
 	// reboots the host, at most as often as `reboot.maxPerDay` of the host allows. It cannot be set with `restartPolicy` `Never`.
 	// Default: nothing.

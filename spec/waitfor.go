@@ -17,6 +17,7 @@ const (
 	WaitDNS           = "dns"            // a host name resolves
 	WaitNetworkOnline = "network-online" // the host has a default route and an address
 	WaitTimeSynced    = "time-synced"    // the clock of the host is synchronized
+	WaitJob           = "job"            // the Job of the pod starts its next pod; it is in no file, see [Pod.Conditions]
 )
 
 // The states of a [WaitPod] condition.
@@ -25,14 +26,22 @@ const (
 	WaitSucceeded = "succeeded"
 )
 
-// WaitCondition is an entry of [Pod.WaitFor].
+// Conditions returns what the pod waits for before it starts: the entries of [Pod.WaitFor], and its turn in its Job.
+func (p *Pod) Conditions() []string {
+	if p.Job == nil {
+		return p.WaitFor
+	}
+	return append(slices.Clip(p.WaitFor), p.Job.Turn())
+}
+
+// WaitCondition is an entry of [Pod.Conditions].
 type WaitCondition struct {
 	Kind   string
-	Object string // the pod, path or host name; empty for [WaitNetworkOnline] and [WaitTimeSynced]
+	Object string // the pod, path, host name or Job; empty for [WaitNetworkOnline] and [WaitTimeSynced]
 	State  string // of a pod; empty for the other kinds
 }
 
-// ParseWaitCondition splits an entry of [Pod.WaitFor] into its parts. The entry must be valid.
+// ParseWaitCondition splits an entry of [Pod.Conditions] into its parts. The entry must be valid.
 func ParseWaitCondition(entry string) WaitCondition {
 	var c WaitCondition
 	c.Kind, c.Object, _ = strings.Cut(entry, ":")

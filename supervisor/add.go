@@ -47,7 +47,8 @@ func New(ctx context.Context, o Options) *Supervisor {
 		ctx: ctx, cancel: cancel, stopRecording: stopRecording,
 		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, changing: map[string]reservation{},
 		removing: map[string]int{}, blocked: map[string]*heldPod{},
-		sessions: map[string]*session{}, changed: make(chan struct{}), finished: o.Finished, maxCollected: maxCollected,
+		sessions: map[string]*session{}, changed: make(chan struct{}), recovered: make(chan struct{}),
+		finished: o.Finished, maxCollected: maxCollected,
 	}
 	s.shared.peers, s.shared.conditions, s.shared.rebooter = s, o.Conditions, o.Rebooter
 	s.shared.policy.Store(&o.Policy)

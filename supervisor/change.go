@@ -206,7 +206,7 @@ func (l *loop) restart(verb, by string, now lifecycle.Instant) error {
 	if l.facts.Stop.Delete {
 		return l.notPossible(verb, "", "it is being deleted")
 	}
-	l.fold(lifecycle.RestartRequested{By: by, At: now}, now)
+	l.fold(lifecycle.RestartRequested{By: by, JobRun: l.nextRun(), At: now}, now)
 	l.tryAgain(now)
 	return nil
 }
@@ -322,7 +322,7 @@ func (l *loop) redefine(pod *spec.Pod, staged Staged, owner state.Owner, now lif
 	l.emit(now, api.EventDefinitionChanged, "", event.Fields{"changes": describe(changes), "by": owner.By})
 	switch {
 	case again:
-		l.fold(lifecycle.RestartRequested{By: owner.By, At: now}, now)
+		l.fold(lifecycle.RestartRequested{By: owner.By, JobRun: l.nextRun(), At: now}, now)
 	case change.Largest(changes) == change.RestartPod && !terminating:
 		l.fold(lifecycle.RestartRequested{By: owner.By, Redefined: true, At: now}, now)
 	}

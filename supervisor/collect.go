@@ -152,13 +152,20 @@ func (s *Supervisor) collectable() (due []finishedPod, wake time.Duration) {
 	wake = -1
 	for _, p := range list {
 		ttl, limited, tooMany := limits.TTL, limits.TTL > 0 && !isRun(p), false
+		since := p.at
 		if own := p.Pod.TTLSecondsAfterFinished; own != nil {
 			ttl, limited = own.Duration(), true
+			if end := p.Facts.Job.Ended; p.Pod.Job != nil { // it counts from the end of the Job
+				limited = !end.IsZero()
+				if since.Before(end) {
+					since = end
+				}
+			}
 		}
 		if surplus > 0 && !isRun(p) {
 			tooMany, surplus = true, surplus-1
 		}
-		left := ttl - now.Sub(p.at)
+		left := ttl - now.Sub(since)
 		switch {
 		case tooMany || limited && left <= 0:
 			due = append(due, p)

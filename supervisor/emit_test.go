@@ -361,6 +361,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 		})
 	}
 	seen[api.EventPodQuarantined] = true // needs a crash: TestPodThatCrashesTheDaemonIsQuarantined
+	seen[api.EventPodJobEnded] = true    // needs several pods: TestJob
 	seen[api.EventPodCollected] = true   // needs limits: TestFinishedPodTTL
 	for _, kind := range elsewhere {
 		seen[kind] = true

@@ -198,6 +198,10 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 		}
 	case waitReport:
 		l.fold(m.event(now), now)
+	case jobEnded:
+		if l.facts.Job.Ended.IsZero() {
+			l.fold(lifecycle.JobEnded{Part: m.end}, now)
+		}
 	case deviceReport:
 		l.fold(m.event(now), now)
 	case heartbeat:

@@ -23,6 +23,7 @@ import (
 //	volumesChanged   effects.watchVolumes (watch.go)                    that the volumes of the pod are not updated, or again
 //	probeEvents      effects.startProbe (probe.go)                      what a probe found
 //	waitReport       effects.startWait (waitfor.go)                     that a condition is met, or why it is not
+//	jobEnded         Supervisor.tellEnd (job.go)                        that the Job of the pod has ended
 //	deviceReport     effects.startDevices (device.go)                   that a device of a container was plugged in or unplugged
 //	heartbeat        loop.answers (heartbeat.go)                        nothing: the daemon checks that the loop works
 //	stateWritten     loop.run (loop.go), for the writer of the state    that a write succeeded, failed or hangs
@@ -114,6 +115,9 @@ type waitReport struct {
 	unmet string
 }
 
+// jobEnded reports how the Job of the pod has ended.
+type jobEnded struct{ end lifecycle.JobPart }
+
 // deviceReport reports that a device of a container was plugged in or unplugged.
 type deviceReport struct {
 	watched
@@ -168,6 +172,8 @@ func (volumesChanged) isMessage() {}
 func (probeEvents) isMessage() {}
 
 func (waitReport) isMessage() {}
+
+func (jobEnded) isMessage() {}
 
 func (deviceReport) isMessage() {}
 

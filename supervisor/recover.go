@@ -81,7 +81,9 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		return err
 	}
 	s.forgetCauses()
+	close(s.recovered)
 	s.loops.Go(func() { s.collect(s.ctx) })
+	s.loops.Go(func() { s.endJobs(s.ctx) })
 	if len(suspects) > 0 {
 		s.loops.Go(func() { s.tryOut(s.ctx, suspects) })
 	}

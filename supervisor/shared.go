@@ -73,6 +73,9 @@ type peers interface {
 	// peer returns the newest snapshot of a pod, and a channel that is closed when it may have changed. The snapshot is nil if there is no
 	// such pod, or if it has not been recovered yet.
 	peer(name string) (*Snapshot, <-chan struct{})
+	// job returns the pods of a Job, and a channel that is closed when they may have changed. They are nil as long as not all of them have
+	// been recovered.
+	job(name string) ([]lifecycle.JobPod, <-chan struct{})
 }
 
 // acquireStart waits for a turn to start a container, for [startTimeout] at most, and returns the function that releases it.

@@ -101,7 +101,7 @@ func (s *Snapshot) Settled() bool { return s.AtRest || s.NotDurable && s.Status.
 func (s *Snapshot) same(other *Snapshot) bool {
 	return s.Pod == other.Pod && s.Outcome == other.Outcome && s.Facts.Trial == other.Facts.Trial &&
 		s.Facts.Restart == other.Facts.Restart && s.Owner == other.Owner && s.AtRest == other.AtRest && s.NotDurable == other.NotDurable &&
-		s.Facts.Stop == other.Facts.Stop && s.Facts.Collection == other.Facts.Collection &&
+		s.Facts.Stop == other.Facts.Stop && s.Facts.Job == other.Facts.Job && s.Facts.Collection == other.Facts.Collection &&
 		maps.Equal(s.Pulling, other.Pulling) && reflect.DeepEqual(s.Status, other.Status)
 }
 

@@ -76,8 +76,10 @@ type Supervisor struct {
 	blocked  map[string]*heldPod    // by name: the pods that are not supervised
 	leaving  bool
 	changed  chan struct{}
-	sessions map[string]*session
-	finished FinishedPods
+	// recovered is closed when all pods of an earlier supervisor are known.
+	recovered chan struct{}
+	sessions  map[string]*session
+	finished  FinishedPods
 	// schedules are the names of the pods that are started by a schedule; nil: they are not known yet.
 	schedules []string
 

@@ -47,7 +47,7 @@ func (e *effects) startWait(ctx context.Context, ref lifecycle.WaitRef, since li
 	condition := spec.ParseWaitCondition(ref.Condition)
 	e.watch(watching, "wait for "+ref.Condition, func(ctx context.Context) (message, error) {
 		last := ""
-		err := e.shared.waitFor(ctx, condition, since, func(unmet string) {
+		err := e.shared.waitFor(ctx, e.pod.Load().Name, condition, since, func(unmet string) {
 			if unmet != last {
 				last = unmet
 				e.mailbox.post(ctx, waitReport{watched{watching.Done()}, ref, unmet})
@@ -59,9 +59,14 @@ func (e *effects) startWait(ctx context.Context, ref lifecycle.WaitRef, since li
 }
 
 // waitFor returns nil when a condition is met, for a pod that has waited since an instant. It calls report with why it is not met.
-func (s *shared) waitFor(ctx context.Context, c spec.WaitCondition, since lifecycle.Instant, report func(unmet string)) error {
-	if c.Kind == spec.WaitPod {
+func (s *shared) waitFor(
+	ctx context.Context, pod string, c spec.WaitCondition, since lifecycle.Instant, report func(unmet string),
+) error {
+	switch c.Kind {
+	case spec.WaitPod:
 		return waitForPod(ctx, s.peers, s.ring, c, since, report)
+	case spec.WaitJob:
+		return waitForTurn(ctx, s.peers, pod, c, s.now, report)
 	}
 	return s.conditions.WaitFor(ctx, c, report)
 }

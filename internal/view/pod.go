@@ -53,6 +53,8 @@ func columnsOf(p *api.Pod) columns {
 		c.status = "Terminating"
 	case !p.Status.StoppedAt.IsZero():
 		c.status = "Stopped"
+	case p.Status.Reason == api.ReasonJobComplete, p.Status.Reason == api.ReasonJobFailed:
+		c.status = string(p.Status.Reason)
 	case p.Status.Reason == api.ReasonWaitingFor:
 		c.status = "Waiting"
 	}

@@ -123,7 +123,7 @@ var problems = map[string]bool{
 	"ErrImageNeverPull": true, "CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true,
 	"StartError": true, "DeviceMissing": true, "DeviceForbidden": true,
 	"PostStartHookError": true, "OOMKilled": true, "DeadlineExceeded": true, "BackoffLimitExceeded": true,
-	"Evicted": true, "ContainerCannotRun": true, "Unknown": true,
+	"JobFailed": true, "Evicted": true, "ContainerCannotRun": true, "Unknown": true,
 	"InvalidFile": true, "Rejected": true, "PodSecurity": true, "HostPathForbidden": true, "SysctlForbidden": true, "NodePorts": true,
 	"OutOfcpu": true, "OutOfmemory": true, "OutOfephemeral-storage": true, "VolumeTerminating": true, "WaitForCycle": true,
 	"UnexpectedAdmissionError": true, "AppArmor": true, "NotReady": true, "StateNotDurable": true, "ContainerStatusUnknown": true,

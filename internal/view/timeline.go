@@ -58,6 +58,7 @@ var marks = map[api.EventKind]struct {
 	api.EventPodEvicted:          {timeline.PodTrouble, "evicted"},
 	api.EventPodDeadlineExceeded: {timeline.PodTrouble, "deadline exceeded"},
 	api.EventPodBackoffExceeded:  {timeline.PodTrouble, "back-off limit exceeded"},
+	api.EventPodJobEnded:         {timeline.Requested, "Job ended"},
 	api.EventPodEscalated:        {timeline.PodTrouble, "unready too long"},
 	api.EventPodRestarting:       {timeline.PodTrouble, "all restarted"},
 	api.EventRebootRequested:     {timeline.PodTrouble, "reboot requested"},

@@ -78,6 +78,7 @@ var rows = []Row{
 		Field: "schedule", Effect: InPlace, Why: "Used at the next time. What runs continues.",
 		Larger: ReplacePod, If: "A schedule is added or removed.",
 	},
+	{Field: "job", Effect: InPlace, Why: "Used when the next pod of the Job starts, terminates or fails."},
 	{Field: "update", Effect: InPlace, Why: "Used when the pod file changes."},
 	{Field: "onUnhealthy", Effect: InPlace, Why: "The steps start again at the first one."},
 	{Field: "unhealthyAfterSeconds", Effect: InPlace, Why: "The steps start again at the first one."},

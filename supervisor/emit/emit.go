@@ -4,6 +4,7 @@ package emit
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,8 +89,9 @@ func (e Emission) Phase(p lifecycle.Phase) {
 		e.emitBecause(e.causes.latest(), api.EventPodSucceeded, "", nil)
 	case lifecycle.PhaseFailed:
 		kind := api.EventPodFailed
-		if stop := e.facts.Stop; !stop.Requested.IsZero() && (stop.Reason == "" || stop.Reason == lifecycle.ReasonTerminated) {
-			kind = api.EventPodStopped // by request or for the shutdown of the host
+		stopped := []lifecycle.Reason{"", lifecycle.ReasonTerminated, lifecycle.ReasonJobComplete, lifecycle.ReasonJobFailed}
+		if stop := e.facts.Stop; !stop.Requested.IsZero() && slices.Contains(stopped, stop.Reason) {
+			kind = api.EventPodStopped // by request, for the shutdown of the host, or with its Job
 		}
 		e.emitBecause(e.causes.latest(), kind, "", nil)
 	case lifecycle.PhasePending, lifecycle.PhaseRunning, lifecycle.PhaseUnknown:
@@ -124,13 +126,16 @@ func (e Emission) Action(a lifecycle.Action) {
 				event.Fields{"duration": a.Unready.Round(time.Millisecond).String()})
 		}
 	case lifecycle.StartWait:
-		e.Emit(api.EventPodWaiting, "", event.Fields{"conditions": strings.Join(e.pod.WaitFor, ", ")})
+		e.Emit(api.EventPodWaiting, "", event.Fields{"conditions": strings.Join(e.pod.Conditions(), ", ")})
 	case lifecycle.FailPod:
-		kind := api.EventPodDeadlineExceeded
-		if a.Reason == lifecycle.ReasonBackoffLimit {
-			kind = api.EventPodBackoffExceeded
+		switch a.Reason { //nolint:exhaustive // see default
+		case lifecycle.ReasonBackoffLimit:
+			e.Emit(api.EventPodBackoffExceeded, "", nil)
+		case lifecycle.ReasonJobComplete, lifecycle.ReasonJobFailed:
+			e.Emit(api.EventPodJobEnded, "", event.Fields{"error": a.Message, "reason": string(a.Reason)})
+		default:
+			e.Emit(api.EventPodDeadlineExceeded, "", nil)
 		}
-		e.Emit(kind, "", nil)
 	}
 }
 

@@ -95,6 +95,7 @@ var causeKinds = map[api.EventKind]api.CauseKind{
 	api.EventNodeShutdown:             api.CauseStopRequested,
 	api.EventPodDeadlineExceeded:      api.CauseDeadlineExceeded,
 	api.EventPodBackoffExceeded:       api.CauseBackoffLimit,
+	api.EventPodJobEnded:              api.CauseJobEnded,
 }
 
 // field is a field of an event; empty: not known.
@@ -173,6 +174,8 @@ func (b *builder) stopCause() *api.Cause {
 		c.Kind = api.CauseDeadlineExceeded
 	case lifecycle.ReasonBackoffLimit:
 		c.Kind = api.CauseBackoffLimit
+	case lifecycle.ReasonJobComplete, lifecycle.ReasonJobFailed:
+		c.Kind = api.CauseJobEnded
 	case lifecycle.ReasonEvicted:
 		c.Kind = api.CauseEvicted
 	}

@@ -151,7 +151,7 @@ func (b *builder) startedAgain(name string) *api.Cause {
 // ofPod are the kinds of causes by which the pod stops a container that has not failed itself.
 var ofPod = map[api.CauseKind]bool{
 	api.CauseStopRequested: true, api.CausePodFinished: true, api.CauseDeadlineExceeded: true, api.CauseBackoffLimit: true,
-	api.CauseEvicted:    true,
+	api.CauseEvicted: true, api.CauseJobEnded: true,
 	api.CauseRestartAll: true, api.CauseSandboxChanged: true, api.CauseDeviceRemoved: true,
 	api.CauseStartRequested: true, api.CauseRestartRequested: true, api.CauseDefinitionChanged: true, api.CauseContainerRemoved: true,
 }

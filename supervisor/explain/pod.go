@@ -91,7 +91,7 @@ func (b *builder) setDeletedCause(e *api.Explanation) {
 	failed := false
 	for i := range b.events {
 		switch ev := &b.events[i]; ev.Kind { //nolint:exhaustive // other events do not explain a deletion
-		case api.EventPodEvicted, api.EventPodDeadlineExceeded, api.EventPodBackoffExceeded:
+		case api.EventPodEvicted, api.EventPodDeadlineExceeded, api.EventPodBackoffExceeded, api.EventPodJobEnded:
 			e.Cause = b.causeOf(ev, "", time.Time{})
 		case api.EventPodFailed:
 			failed = e.StopBy == ""
@@ -138,6 +138,8 @@ func (b *builder) setPodState(e *api.Explanation) {
 		if stop.By != "" {
 			e.Cause = b.stopCause()
 		}
+	case status.Phase == lifecycle.PhaseFailed && stop.Reason == lifecycle.ReasonJobComplete:
+		e.State, e.Healthy, e.Cause = api.PodStateStopped, true, b.stopCause()
 	case status.Phase == lifecycle.PhaseFailed && stop.Reason != "":
 		e.State, e.Cause = api.PodStateFailed, b.stopCause()
 		e.Cause.Earlier = neverStarted(e)

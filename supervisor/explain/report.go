@@ -77,7 +77,7 @@ func showsCause(e *api.Explanation, c *api.ExplainedContainer) bool {
 // hidden are the kinds of causes that the state of a container, or of the pod, has already.
 var hidden = map[api.CauseKind]bool{
 	api.CauseStopRequested: true, api.CauseDeadlineExceeded: true, api.CauseBackoffLimit: true, api.CauseEvicted: true,
-	api.CauseCreating:    true,
+	api.CauseJobEnded: true, api.CauseCreating: true,
 	api.CauseInitRunning: true, api.CauseEngineUnavailable: true, api.CauseNotSupervised: true, api.CauseContainersCompleted: true,
 	api.CauseConditionUnmet: true,
 }

@@ -72,6 +72,9 @@ func (w *writer) pod() string {
 	case api.PodStateStopping:
 		return " is stopping" + requestedBy(e.StopBy) + "." + w.stage()
 	case api.PodStateStopped:
+		if c != nil && c.Kind == api.CauseJobEnded {
+			return fmt.Sprintf(" was stopped (%s): %s", c.Reason, sentence(c.Message))
+		}
 		return " was stopped" + requestedBy(e.StopBy) + "."
 	case api.PodStateRejected:
 		if c == nil {
@@ -185,7 +188,8 @@ func (w *writer) failed() string {
 	switch {
 	case c == nil:
 		return " failed."
-	case c.Kind == api.CauseDeadlineExceeded || c.Kind == api.CauseBackoffLimit || c.Kind == api.CauseEvicted:
+	case c.Kind == api.CauseDeadlineExceeded || c.Kind == api.CauseBackoffLimit || c.Kind == api.CauseEvicted,
+		c.Kind == api.CauseJobEnded:
 		text := fmt.Sprintf(" failed (%s): %s", c.Reason, sentence(c.Message))
 		if c.Earlier != nil {
 			text += fmt.Sprintf(" %s never started: %s", capital(subject(c.Earlier)), sentence(w.clause(c.Earlier, "it")))
@@ -355,6 +359,8 @@ func clauseOfPod(c *api.Cause) string {
 		return "the pod exceeded its activeDeadlineSeconds"
 	case api.CauseBackoffLimit:
 		return "the pod exceeded its backoffLimit"
+	case api.CauseJobEnded:
+		return oneLine(c.Message)
 	case api.CauseEvicted:
 		return "the pod was evicted" + because(c.Message)
 	case api.CauseEngineUnavailable:

@@ -62,6 +62,7 @@ var onAll = map[api.EventKind]bool{
 	api.EventPodEvicted:          false,
 	api.EventPodDeadlineExceeded: false,
 	api.EventPodBackoffExceeded:  false,
+	api.EventPodJobEnded:         false,
 	api.EventPodRecovered:        true,
 	api.EventEngineUnavailable:   true,
 	api.EventEngineDamaged:       true,
@@ -109,6 +110,7 @@ var onPod = map[api.EventKind]bool{
 	api.EventNodeShutdown:        true,
 	api.EventPodDeadlineExceeded: true,
 	api.EventPodBackoffExceeded:  true,
+	api.EventPodJobEnded:         true,
 	api.EventPodSucceeded:        true,
 	api.EventPodFailed:           true,
 	api.EventPodStopped:          true,
@@ -150,7 +152,7 @@ var startsPod = map[api.EventKind]bool{api.EventPodStartRequested: true, api.Eve
 // endsPod are the kinds of events after which no container of a pod is started.
 var endsPod = map[api.EventKind]bool{
 	api.EventPodStopping: true, api.EventPodEvicted: true, api.EventNodeShutdown: true, api.EventPodDeadlineExceeded: true,
-	api.EventPodBackoffExceeded: true,
+	api.EventPodBackoffExceeded: true, api.EventPodJobEnded: true,
 }
 
 // timeline is a list of events in which equal ones in a row are one entry.

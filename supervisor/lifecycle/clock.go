@@ -84,6 +84,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 		&f.Sandbox.Requested, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.RestartedAt, &f.EngineUnavailable,
 		&f.Restart.Requested, &f.AgainAt,
 		&f.Wait.Since, &f.Wait.Ended, &f.Collection.Requested, &f.Resize.Requested, &f.Resize.Failed, &f.Resize.Done,
+		&f.Job.Ended,
 	} {
 		move(t)
 	}

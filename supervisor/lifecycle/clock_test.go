@@ -140,6 +140,7 @@ func everyInstant(t *testing.T, old lifecycle.Instant) lifecycle.Facts {
 		},
 		Trial:      lifecycle.Trial{Since: old, Due: old, Passed: old, Failed: old},
 		Resize:     lifecycle.Resize{Requested: old, Failed: old, Done: old},
+		Job:        lifecycle.JobPart{Ended: old},
 		Conditions: map[lifecycle.ConditionType]lifecycle.SetCondition{"gate": {At: old}},
 		Containers: map[string]*lifecycle.Container{"app": {
 			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},

@@ -16,7 +16,7 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 	p.retire()
 	p.tryOut()
 	switch {
-	case p.failExpired(), p.failRetried():
+	case p.failExpired(), p.failRetried(), p.failWithJob():
 	case !f.Stop.Requested.IsZero():
 		p.terminate(ReasonStopped)
 	case p.restartPod():

@@ -21,6 +21,7 @@
 //   - action.go, event.go: what can be done, and what can happen
 //   - probe.go, hook.go, wait.go, plan.go: what containers and pods have for it
 //   - stop.go, update.go, clock.go, view.go: the end of a life, its changes, reboots and clocks, and its status
+//   - job.go: the end of a Job, and the turn of each of its pods
 //   - start.go, trial.go, escalate.go: what [Decide] does for a pod that runs, for an update, and for one that stays unready
 //   - recover.go, decide.go: after a crash of the supervisor, and the decision
 //

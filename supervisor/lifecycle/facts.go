@@ -32,6 +32,7 @@ type Facts struct {
 	Escalation        Escalation            `json:"escalation,omitzero"`        // while the pod stays unready
 	Trial             Trial                 `json:"trial,omitzero"`             // of the newest request
 	Resize            Resize                `json:"resize,omitzero"`            // of the pod in place
+	Job               JobPart               `json:"job,omitzero"`               // the part of the pod in its Job
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // set by clients
 	Changes    int                            `json:"changes,omitempty"`    // of the definition, apart from labels and annotations
@@ -519,7 +520,7 @@ func (r *HostReboot) pending() bool {
 	return !r.Requested.IsZero() && r.Accepted.IsZero() && r.Failed.IsZero()
 }
 
-// Wait is the newest wait of a pod for the conditions in [spec.Pod.WaitFor]. A pod waits before its first sandbox and, after a
+// Wait is the newest wait of a pod for the conditions in [spec.Pod.Conditions]. A pod waits before its first sandbox and, after a
 // reboot, before the next one. The loss of the sandbox within one boot is not a start of the pod.
 type Wait struct {
 	N     int     `json:"n"` // number of the wait, from 1
@@ -541,5 +542,5 @@ type WaitedFor struct {
 // WaitRef identifies one condition of one wait.
 type WaitRef struct {
 	Wait      int
-	Condition string // entry of [spec.Pod.WaitFor]
+	Condition string // entry of [spec.Pod.Conditions]
 }

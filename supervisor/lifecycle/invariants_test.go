@@ -184,7 +184,7 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle
 
 // waited checks that the sandbox of a pod is started only after every condition that the pod waits for was met in this boot.
 func (v *invariants) waited(f lifecycle.Facts) {
-	for _, condition := range v.pod.WaitFor {
+	for _, condition := range v.pod.Conditions() {
 		if f.Wait.Ended.IsZero() && f.Wait.Conditions[condition].Met.IsZero() {
 			v.violation("sandbox started before %s was met", condition)
 		}

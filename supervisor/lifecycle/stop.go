@@ -118,8 +118,8 @@ const deadlineMessage = "Pod was active on the node longer than the specified de
 // backoffLimitMessage is the message of the Job controller for a Job that exceeded its backoffLimit.
 const backoffLimitMessage = "Job has reached the specified backoff limit"
 
-// FailPod terminates the pod as Failed within its grace period (activeDeadlineSeconds, contract 7.5; backoffLimit). A pod that is stopping
-// keeps its grace period. See [RecordOnly].
+// FailPod terminates the pod as Failed within its grace period (activeDeadlineSeconds, contract 7.5; backoffLimit; the end of its Job). A
+// pod that is stopping keeps its grace period. See [RecordOnly].
 type FailPod struct {
 	Reason  Reason
 	Message string
@@ -128,8 +128,11 @@ type FailPod struct {
 
 func (a FailPod) issued(f *Facts, at Instant) {
 	by := "activeDeadlineSeconds"
-	if a.Reason == ReasonBackoffLimit {
+	switch a.Reason {
+	case ReasonBackoffLimit:
 		by = "backoffLimit"
+	case ReasonJobComplete, ReasonJobFailed:
+		by = "its Job"
 	}
 	if f.Stop.Requested.IsZero() {
 		f.Stop.within(a.Grace, by, at)

@@ -191,7 +191,7 @@ func OutcomeOf(pod *spec.Pod, f Facts, s *Status) Outcome {
 	switch over := s.Phase.Terminal() && f.Idle(); {
 	case f.Restart.pending():
 		return Outcome{OutcomeProgressing, "the pod is being restarted"}
-	case s.Phase == PhaseSucceeded:
+	case s.Phase == PhaseSucceeded, over && f.Stop.Reason == ReasonJobComplete:
 		return Outcome{State: OutcomeComplete}
 	case over:
 		return Outcome{OutcomeFailed, podFailed(s, t.Message)}

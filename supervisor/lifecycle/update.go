@@ -12,7 +12,9 @@ import (
 type RestartRequested struct {
 	By        string
 	Redefined bool // see [Restart]
-	At        Instant
+	// JobRun is [NextRun] of the pods of the Job; 0: the pod has none.
+	JobRun int
+	At     Instant
 }
 
 func (e RestartRequested) apply(f *Facts) {
@@ -20,6 +22,7 @@ func (e RestartRequested) apply(f *Facts) {
 		return
 	}
 	f.Stop, f.Escalation = Stop{}, Escalation{}
+	f.Job.startAgain(e.JobRun)
 	f.Restart = Restart{Requested: e.At, By: e.By, Redefined: e.Redefined}
 }
 

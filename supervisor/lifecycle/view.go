@@ -460,7 +460,7 @@ func (v *view) conditions(s *Status) []Condition {
 		ready,
 		v.readyCondition(ready),
 	}
-	if len(v.pod.WaitFor) > 0 {
+	if len(v.pod.Conditions()) > 0 {
 		list = append(list, v.waitedCondition())
 	}
 	if LastStep(v.pod) != StepNone {

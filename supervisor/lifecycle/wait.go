@@ -64,7 +64,7 @@ func Unmet(pod *spec.Pod, f Facts) []string {
 
 func (w *Wait) unmet(pod *spec.Pod) []string {
 	var list []string
-	for _, condition := range pod.WaitFor {
+	for _, condition := range pod.Conditions() {
 		if w.Conditions[condition].Met.IsZero() {
 			list = append(list, condition)
 		}
@@ -76,7 +76,7 @@ func (w *Wait) unmet(pod *spec.Pod) []string {
 func (p *plan) waited() bool {
 	w := &p.facts.Wait
 	switch {
-	case len(p.pod.WaitFor) == 0 || !w.Ended.IsZero():
+	case len(p.pod.Conditions()) == 0 || !w.Ended.IsZero():
 		return true
 	case w.Since.IsZero():
 		p.do(StartWait{Wait: w.N + 1})

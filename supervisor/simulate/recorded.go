@@ -232,7 +232,7 @@ func (r *recorder) ofPod(e *api.Event) {
 	case api.EventDefinitionChanged:
 		r.left["updates (containers that they restarted are restarted on request)"] = true
 	case api.EventPodEvicted, api.EventSandboxFailed, api.EventSandboxChanged, api.EventVolumeFailed, api.EventEngineUnavailable,
-		api.EventStateNotDurable, api.EventPodQuarantined, api.EventPodRejected:
+		api.EventStateNotDurable, api.EventPodQuarantined, api.EventPodRejected, api.EventPodJobEnded:
 		r.left[fmt.Sprintf("events with the reason %s", e.Reason)] = true
 	}
 }

@@ -102,7 +102,7 @@ func (p *Pod) Exit(container string, e lifecycle.Exit) {
 
 // Restart requests to start the pod again. It has no effect while the supervisor is down.
 func (p *Pod) Restart() {
-	p.request(lifecycle.RestartRequested{By: requester, At: p.world.Now()})
+	p.request(lifecycle.RestartRequested{By: requester, JobRun: p.nextRun(), At: p.world.Now()})
 }
 
 // Collect requests to remove what the pod has left, if it has finished. It has no effect while the supervisor is down.

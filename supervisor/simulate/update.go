@@ -66,7 +66,7 @@ func (p *Pod) change(to *spec.Pod, changes []change.Change) {
 	p.emit(api.EventDefinitionChanged, "", event.Fields{"changes": strings.Join(paths, ", "), "by": requester})
 	switch {
 	case again:
-		p.fold(lifecycle.RestartRequested{By: requester, At: now})
+		p.fold(lifecycle.RestartRequested{By: requester, JobRun: p.nextRun(), At: now})
 	case restartsPod && !terminating:
 		p.fold(lifecycle.RestartRequested{By: requester, Redefined: true, At: now})
 	}

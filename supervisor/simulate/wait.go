@@ -25,7 +25,16 @@ func (p *Pod) watchConditions(orders []lifecycle.WaitRef) {
 }
 
 func (p *Pod) reportCondition(ref lifecycle.WaitRef) {
-	if unmet := p.world.unmet(ref.Condition); unmet != "" {
+	unmet := ""
+	if c := spec.ParseWaitCondition(ref.Condition); c.Kind == spec.WaitJob {
+		unmet = lifecycle.JobTurn(p.Spec.Name, p.world.job(c.Object), p.world.Now())
+		if unmet != "" && unmet == p.Facts.Wait.Conditions[ref.Condition].Message {
+			return // it is known, and the pods of a Job would report it to each other for ever
+		}
+	} else {
+		unmet = p.world.unmet(ref.Condition)
+	}
+	if unmet != "" {
 		p.deliver(lifecycle.ConditionUnmet{WaitRef: ref, Message: unmet})
 	} else {
 		p.deliver(lifecycle.ConditionMet{WaitRef: ref, At: p.world.Now()})
@@ -67,8 +76,40 @@ func (w *World) SetCondition(condition string, met bool) {
 	w.report(func(c string) bool { return c == condition })
 }
 
-// reportPeer reports the conditions that are about a pod to the pods that wait for them.
+// job returns the pods of a Job.
+func (w *World) job(name string) (pods []lifecycle.JobPod) {
+	for _, p := range w.pods {
+		if job := p.Spec.Job; job != nil && job.Name == name && !p.removed && p.status.Phase != "" {
+			pods = append(pods, lifecycle.JobPod{Pod: p.Spec, Facts: &p.Facts, Phase: p.status.Phase})
+		}
+	}
+	return pods
+}
+
+// nextRun returns the run of its Job in which the pod takes part if it is started again.
+func (p *Pod) nextRun() int {
+	if p.Spec.Job == nil {
+		return 0
+	}
+	return lifecycle.NextRun(p.world.job(p.Spec.Job.Name))
+}
+
+// endJob tells the pods of the Job of a pod that it has ended.
+func (w *World) endJob(job *spec.Job) {
+	end, unaware := lifecycle.EndOfJob(w.job(job.Name), w.Now())
+	for _, name := range unaware {
+		if p := w.Find(name); !end.Ended.IsZero() && !p.idle() {
+			p.deliver(lifecycle.JobEnded{Part: end})
+		}
+	}
+}
+
+// reportPeer reports what is about a pod to the pods that wait for it, and to those of its Job.
 func (w *World) reportPeer(p *Pod) {
+	if job := p.Spec.Job; job != nil {
+		w.endJob(job)
+		w.report(func(c string) bool { return c == job.Turn() })
+	}
 	w.report(func(c string) bool {
 		condition := spec.ParseWaitCondition(c)
 		return condition.Kind == spec.WaitPod && condition.Object == p.Spec.Name

@@ -2,6 +2,7 @@ package changetest
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/podstead/podstead/spec/change"
 )
@@ -124,6 +125,7 @@ func podTemplates() []template {
 			})
 	}
 	list = append(list, scheduleTemplates()...)
+	list = append(list, jobTemplates()...)
 	for _, b := range backoffs {
 		list = append(list,
 			template{field: "restartBackoff." + b[0], pod: "restartBackoff." + b[0] + " = %s", before: b[1], after: b[2], effect: inPlace})
@@ -152,6 +154,53 @@ func scheduleTemplates() []template {
 		list = append(list, template{field: "schedule." + f[0], pod: pod, before: f[1], after: f[2], effect: inPlace, fails: true})
 	}
 	return list
+}
+
+// jobTemplates are pods of a Job.
+func jobTemplates() []template {
+	const head = "restartPolicy = \"Never\"\njob.name = \"sum\"\njob.completions = 3\n"
+	const codes = "job.podFailurePolicy.rules = [{ action = \"FailJob\", onExitCodes = { operator = \"In\", values = [1] } }]"
+	list := []template{
+		{field: "job.name", pod: "restartPolicy = \"Never\"\njob.name = %s", before: `"sum"`, after: `"max"`, effect: inPlace},
+		{
+			field: "job.completions", pod: "restartPolicy = \"Never\"\njob = { name = \"sum\", completions = %s }",
+			before: "2", after: "3", effect: inPlace,
+		},
+		{
+			field: "job.successPolicy.rules[].succeededIndexes", pod: head + "job.successPolicy.rules = [{ succeededIndexes = %s }]",
+			before: `"1"`, after: `"2"`, effect: inPlace,
+		},
+		{
+			field: "job.successPolicy.rules[].succeededCount", pod: head + "job.successPolicy.rules = [{ succeededCount = %s }]",
+			before: "2", after: "3", effect: inPlace,
+		},
+		{
+			field: "job.podFailurePolicy.rules[].action", pod: head + strings.Replace(codes, `"FailJob"`, "%s", 1),
+			before: `"FailJob"`, after: `"Count"`, effect: inPlace,
+		},
+		{
+			field:  "job.podFailurePolicy.rules[].onExitCodes.containerName",
+			pod:    head + strings.Replace(codes, "operator", "%s operator", 1),
+			before: "", after: `containerName = "app",`, effect: inPlace,
+		},
+		{
+			field: "job.podFailurePolicy.rules[].onExitCodes.operator", pod: head + strings.Replace(codes, `"In"`, "%s", 1),
+			before: `"In"`, after: `"NotIn"`, effect: inPlace,
+		},
+		{
+			field: "job.podFailurePolicy.rules[].onExitCodes.values", pod: head + strings.Replace(codes, "[1]", "[%s]", 1),
+			before: "1", after: "2", effect: inPlace,
+		},
+	}
+	for _, f := range [][3]string{
+		{"index", "1", "2"}, {"parallelism", "1", "2"}, {"backoffLimit", "1", "2"}, {"backoffLimitPerIndex", "1", "2"},
+	} {
+		list = append(list, template{field: "job." + f[0], pod: head + "job." + f[0] + " = %s", before: f[1], after: f[2], effect: inPlace})
+	}
+	return append(list, template{
+		field: "job.maxFailedIndexes", pod: head + "job.backoffLimitPerIndex = 1\njob.maxFailedIndexes = %s", before: "1", after: "2",
+		effect: inPlace,
+	})
 }
 
 // listTemplates are containers that are added, removed and moved.
