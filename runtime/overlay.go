@@ -22,8 +22,8 @@ const (
 var ErrOverlay = errors.New("the images and containers are layers of overlayfs")
 
 // selectSnapshotter returns the snapshotter of an engine, and why it is not that of overlayfs. The engine keeps the one that it has layers
-// of: its containers are in them. Layers returns their directory, and try is [tryOverlay]. An engine with layers also starts while overlayfs
-// cannot be tried, as on a full disk.
+// of: its containers are in them. Layers returns their directory, and try is [tryOverlay]. An engine with layers also starts while
+// overlayfs cannot be tried, as on a full disk.
 func selectSnapshotter(
 	dir string, layers func(snapshotter string) string, try func(dir string) (reason string, err error),
 ) (name, reason string, err error) {

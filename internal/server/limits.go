@@ -156,8 +156,8 @@ func (n *connections) track(c net.Conn, state http.ConnState) {
 // closeIdle closes connections without a request, and new ones. [http.Server.Shutdown] would wait five seconds for the first request of one
 // that has had none. Clients of package http often have such a connection: they connect, and meanwhile another connection becomes free.
 //
-// A connection whose request has not been read whole counts as idle in package http, which closes it. So closeIdle waits until such requests
-// are being answered, or for startTimeout.
+// A connection whose request has not been read whole counts as idle in package http, which closes it. So closeIdle waits until such
+// requests are being answered, or for startTimeout.
 func (n *connections) closeIdle(ctx context.Context) {
 	var idle []*conn
 	n.mu.Lock()

@@ -299,7 +299,8 @@ var Keys = []Key{
 	{Path: "services.user", Verdict: Taken, Note: "`securityContext.runAsUser` and `runAsGroup`; other names than `root` are lost"},
 	{
 		Path: "services.userns_mode", Verdict: Taken,
-		Note: "`keep-id:uid=NUMBER,gid=NUMBER`, as in Podman: `keepID`, and `securityContext.runAsUser` without `user`; other modes are lost",
+		Note: "`keep-id:uid=NUMBER,gid=NUMBER`, as in Podman: `keepID`, and `securityContext.runAsUser` without `user`; " +
+			"other modes are lost",
 	},
 	{Path: "services.uts", Verdict: Lost, Note: "a pod has a host name of its own", Hint: "set network_mode: host"},
 	{Path: "services.volume_driver", Verdict: Lost, Note: "volumes are directories of this host", Default: []string{"local"}},
