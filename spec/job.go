@@ -18,21 +18,22 @@ type Job struct {
 	Name string `json:"name"`
 	// Index of the completion, from 0. Default: 0.
 	Index int32 `json:"index,omitempty"`
-	// Number of pods that must succeed, at least 1. Default: the Job completes when a pod has succeeded and all have terminated.
+	// Number of pods that must succeed, at least 1. Default: the Job has as many pods as `parallelism`, which is required then, and
+	// completes when one has succeeded and all have terminated.
 	Completions *int32 `json:"completions,omitempty"`
 	// Number of pods that may run at the same time, from 0. The next pod starts when one has terminated. Default: 1.
 	Parallelism *int32 `json:"parallelism,omitempty"`
 	// Number of failures of all pods after which the Job fails with the next one. Default: 6, and no limit with `backoffLimitPerIndex`.
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
-	// Number of restarts of each pod after a failure. The other pods continue when a pod has failed, and the Job fails after them.
-	// Default: a pod that fails makes the Job fail.
+	// Number of restarts of each pod after a failure. The other pods continue when a pod has failed, and the Job fails after them. It
+	// requires `completions`. Default: a pod that fails makes the Job fail.
 	BackoffLimitPerIndex *int32 `json:"backoffLimitPerIndex,omitempty"`
 	// Number of pods that may fail before the Job fails at once, at most `completions`. It requires `backoffLimitPerIndex`. Default: no
 	// limit.
 	MaxFailedIndexes *int32 `json:"maxFailedIndexes,omitempty"`
 	// When the Job completes before all pods have succeeded. It requires `completions`. Default: never.
 	SuccessPolicy *SuccessPolicy `json:"successPolicy,omitempty"`
-	// What the exit codes of a pod that has failed mean for the Job. Default: the limits apply.
+	// What the exit codes of a pod that has failed mean for the Job. It requires `restartPolicy` Never. Default: the limits apply.
 	PodFailurePolicy *PodFailurePolicy `json:"podFailurePolicy,omitempty"`
 }
 
@@ -212,6 +213,9 @@ func (v *validator) job() {
 	p := v.pod
 	v.notNegative(p.BackoffLimit)
 	v.jobTable(p.Job)
+	if p.Job != nil && p.Job.PodFailurePolicy != nil && p.RestartPolicy == RestartOnFailure {
+		v.bad(p.Job.PodFailurePolicy, `requires restartPolicy "Never"`)
+	}
 	if p.RestartPolicy != RestartAlways {
 		return
 	}
@@ -256,6 +260,12 @@ func (v *validator) jobTable(j *Job) {
 		v.bad(j.Completions, "must be greater than or equal to 1")
 	} else if j.Completions != nil && j.Index >= *j.Completions {
 		v.bad(&j.Index, "must be less than completions, which is %d", *j.Completions)
+	}
+	if j.Completions == nil && j.Parallelism == nil {
+		v.bad(j, "must have completions or parallelism")
+	}
+	if j.Completions == nil && j.BackoffLimitPerIndex != nil {
+		v.bad(j.BackoffLimitPerIndex, "requires completions")
 	}
 	switch {
 	case j.MaxFailedIndexes == nil:
@@ -316,6 +326,9 @@ func (v *validator) podFailurePolicy(j *Job) {
 		codes := r.OnExitCodes
 		v.required(r, "action", r.Action == "")
 		oneOf(v, &r.Action, ActionCount, ActionFailIndex, ActionFailJob, ActionIgnore)
+		if r.Action == ActionFailIndex && j.BackoffLimitPerIndex == nil {
+			v.bad(&r.Action, "requires backoffLimitPerIndex")
+		}
 		if v.required(r, "onExitCodes", codes == nil); codes == nil {
 			continue
 		}

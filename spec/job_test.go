@@ -20,11 +20,18 @@ func TestJobProblems(t *testing.T) {
 
 // TestJobTableProblems: the rules of batch/v1 for a Job.
 func TestJobTableProblems(t *testing.T) {
-	job := func(fields string) string {
+	table := func(fields string) string {
 		return strings.Replace(nightly, "schedule = { cron = \"0 3 * * *\"%s }", "job = { name = \"sum\""+fields+" }", 1)
+	}
+	job := func(fields string) string {
+		if !strings.Contains(fields, "completions") && !strings.Contains(fields, "parallelism") {
+			fields += ", parallelism = 1"
+		}
+		return table(fields)
 	}
 	success := func(rule string) string { return job(", completions = 5, successPolicy.rules = [" + rule + "]") }
 	failure := func(rule string) string { return job(", podFailurePolicy.rules = [" + rule + "]") }
+	counted := failure("{ action = \"Count\", onExitCodes = { operator = \"In\", values = [1] } }")
 	checkRules(t, []rule{
 		{strings.Replace(job(""), "name = \"sum\"", "index = 0", 1), "job.name", "Required value"},
 		{strings.Replace(job(""), "\"sum\"", "\"a_b\"", 1), "job.name", "RFC 1123"},
@@ -33,7 +40,16 @@ func TestJobTableProblems(t *testing.T) {
 		{job(", completions = 0"), "job.completions", "greater than or equal to 1"},
 		{job(", parallelism = -1"), "job.parallelism", "greater than or equal to 0"},
 		{job(", backoffLimit = -1"), "job.backoffLimit", "greater than or equal to 0"},
-		{job(", backoffLimitPerIndex = -1"), "job.backoffLimitPerIndex", "greater than or equal to 0"},
+		{table(""), "job", "must have completions or parallelism"},
+		{job(", backoffLimitPerIndex = 1"), "job.backoffLimitPerIndex", "requires completions"},
+		{
+			strings.Replace(counted, "\"Never\"", "\"OnFailure\"", 1), "job.podFailurePolicy", `requires restartPolicy "Never"`,
+		},
+		{
+			failure("{ action = \"FailIndex\", onExitCodes = { operator = \"In\", values = [1] } }"),
+			"job.podFailurePolicy.rules[0].action", "requires backoffLimitPerIndex",
+		},
+		{job(", completions = 1, backoffLimitPerIndex = -1"), "job.backoffLimitPerIndex", "greater than or equal to 0"},
 		{job(", maxFailedIndexes = 1"), "job.maxFailedIndexes", "requires backoffLimitPerIndex"},
 		{
 			job(", completions = 2, backoffLimitPerIndex = 1, maxFailedIndexes = 3"), "job.maxFailedIndexes",
@@ -41,7 +57,7 @@ func TestJobTableProblems(t *testing.T) {
 		},
 		{"backoffLimit = 1\n" + job(""), "backoffLimit", "must not be set with job"},
 		{"schedule.cron = \"@daily\"\n" + job(""), "job", "must not be set with schedule"},
-		{pod("job.name = \"sum\""), "job", `requires restartPolicy "OnFailure" or "Never"`},
+		{pod("job = { name = \"sum\", parallelism = 1 }"), "job", `requires restartPolicy "OnFailure" or "Never"`},
 		{job(", successPolicy.rules = [{ succeededCount = 1 }]"), "job.successPolicy", "requires completions"},
 		{success(""), "job.successPolicy", "at least one rule must be specified"},
 		{success(strings.Repeat("{ succeededCount = 1 },", 21)), "job.successPolicy.rules", "must have at most 20 items"},
@@ -90,7 +106,7 @@ func TestJobLimits(t *testing.T) {
 	for fields, want := range map[string]int32{
 		"": 6, "backoffLimit = 0": 0, "backoffLimitPerIndex = 2": 2, "backoffLimit = 1\njob.backoffLimitPerIndex = 2": 1,
 	} {
-		text := "restartPolicy = \"Never\"\njob.name = \"sum\"\n"
+		text := "restartPolicy = \"Never\"\njob.name = \"sum\"\njob.completions = 1\n"
 		if fields != "" {
 			text += "job." + fields + "\n"
 		}

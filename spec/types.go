@@ -62,7 +62,7 @@ type Pod struct {
 	Systemd *Systemd `json:"systemd,omitempty"`
 	// Start at times, such as each night. Each run is a pod of its own. Default: the pod starts at once.
 	Schedule *Schedule `json:"schedule,omitempty"`
-	// The Job that the pod is one completion of, with other pods. Default: the pod completes for itself.
+	// The Job that the pod is one completion of, with other pods. Default: it has no Job.
 	Job *Job `json:"job,omitempty"`
 	// Last step if the pod stays unready: `restart` restarts all containers, `replace` then replaces the pod sandbox, `reboot` then
 	// reboots the host, at most as often as `reboot.maxPerDay` of the host allows. It cannot be set with `restartPolicy` `Never`.

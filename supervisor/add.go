@@ -47,7 +47,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 		ctx: ctx, cancel: cancel, stopRecording: stopRecording,
 		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, changing: map[string]reservation{},
 		removing: map[string]int{}, blocked: map[string]*heldPod{},
-		sessions: map[string]*session{}, changed: make(chan struct{}), recovered: make(chan struct{}),
+		sessions: map[string]*session{}, changed: make(chan struct{}), recovered: make(chan struct{}), jobTurns: map[string]jobTurns{},
 		finished: o.Finished, maxCollected: maxCollected,
 	}
 	s.shared.peers, s.shared.conditions, s.shared.rebooter = s, o.Conditions, o.Rebooter
@@ -144,6 +144,7 @@ func (s *Supervisor) startLoop(p state.Pod, prepare initialize) *loop {
 	l.markReady = sync.OnceFunc(func() {
 		ready()
 		handled()
+		s.notify() // its Job was not known before
 	})
 	s.loops.Go(func() {
 		if l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }}) {

@@ -73,6 +73,29 @@ func (s *Supervisor) job(name string) ([]lifecycle.JobPod, <-chan struct{}) {
 	return pods, s.changed
 }
 
+// jobTurns are the turns of the pods of a Job, until a channel is closed.
+type jobTurns struct {
+	of      map[string]string
+	changed <-chan struct{}
+}
+
+// turns computes the turns of a Job once for all pods that wait in it. See [peers].
+func (s *Supervisor) turns(name string) (map[string]string, <-chan struct{}) {
+	s.turning.Lock()
+	defer s.turning.Unlock()
+	if known, ok := s.jobTurns[name]; ok && !closed(known.changed) {
+		return known.of, known.changed
+	}
+	pods, changed := s.job(name)
+	known := jobTurns{lifecycle.JobTurns(pods, s.shared.now()), changed}
+	if len(pods) == 0 {
+		delete(s.jobTurns, name)
+	} else {
+		s.jobTurns[name] = known
+	}
+	return known.of, known.changed
+}
+
 // tellEnd tells a pod how its Job has ended.
 func (s *Supervisor) tellEnd(ctx context.Context, pod string, end lifecycle.JobPart) {
 	s.mu.Lock()
@@ -98,10 +121,10 @@ func (l *loop) nextRun() int {
 }
 
 // waitForTurn waits until a pod may start in its Job.
-func waitForTurn(ctx context.Context, pods peers, pod string, job spec.WaitCondition, now Clock, report func(unmet string)) error {
+func waitForTurn(ctx context.Context, pods peers, pod string, job spec.WaitCondition, report func(unmet string)) error {
 	for {
-		list, changed := pods.job(job.Object)
-		unmet := lifecycle.JobTurn(pod, list, now())
+		turns, changed := pods.turns(job.Object)
+		unmet := lifecycle.JobTurn(pod, turns)
 		if unmet == "" {
 			return nil
 		}

@@ -76,6 +76,8 @@ type peers interface {
 	// job returns the pods of a Job, and a channel that is closed when they may have changed. They are nil as long as not all of them have
 	// been recovered.
 	job(name string) ([]lifecycle.JobPod, <-chan struct{})
+	// turns is [lifecycle.JobTurns] of a Job, and the channel of job.
+	turns(name string) (map[string]string, <-chan struct{})
 }
 
 // acquireStart waits for a turn to start a container, for [startTimeout] at most, and returns the function that releases it.

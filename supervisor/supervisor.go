@@ -76,6 +76,9 @@ type Supervisor struct {
 	blocked  map[string]*heldPod    // by name: the pods that are not supervised
 	leaving  bool
 	changed  chan struct{}
+
+	turning  sync.Mutex // held while turns are computed
+	jobTurns map[string]jobTurns
 	// recovered is closed when all pods of an earlier supervisor are known.
 	recovered chan struct{}
 	sessions  map[string]*session

@@ -66,7 +66,7 @@ func (s *shared) waitFor(
 	case spec.WaitPod:
 		return waitForPod(ctx, s.peers, s.ring, c, since, report)
 	case spec.WaitJob:
-		return waitForTurn(ctx, s.peers, pod, c, s.now, report)
+		return waitForTurn(ctx, s.peers, pod, c, report)
 	}
 	return s.conditions.WaitFor(ctx, c, report)
 }

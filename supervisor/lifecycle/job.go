@@ -17,10 +17,10 @@ const (
 	ReasonFailedIndexes      Reason = "FailedIndexes"
 )
 
-// JobPart is the part of a pod in its Job, see [spec.Pod.Job]. A Job is nothing but its pods: how it has ended is recorded in each of them.
+// JobPart is the part of a pod in its Job, see [spec.Pod.Job]. How the Job has ended is recorded in each pod.
 type JobPart struct {
 	// Run is the number of the run of the Job that the pod takes part in. Whatever starts a pod again of a Job that has ended makes it take
-	// part in the next run. A pod that does not know an end takes part in the newest one, whatever its number.
+	// part in the next run. A pod without a recorded end takes part in the newest one, whatever its number.
 	Run     int     `json:"run,omitempty"`
 	Ended   Instant `json:"ended,omitzero"`   // when the run ended
 	Reason  Reason  `json:"reason,omitempty"` // why
@@ -77,8 +77,12 @@ type JobPod struct {
 // failed reports whether the pod has failed for good. One that a person has stopped has neither failed nor succeeded, and one that starts
 // again with the host has not failed.
 func (p *JobPod) failed() bool {
-	return p.Phase == PhaseFailed && !p.Facts.Stop.ByUser && !p.Facts.startsAfterShutdown(Restarts(p.Pod))
+	of := p.Facts.Stop.Reason // the end of a Job, possibly of another one that the pod had before
+	return p.Phase == PhaseFailed && !p.Facts.Stop.ByUser && !p.startsAgain() && of != ReasonJobComplete && of != ReasonJobFailed
 }
+
+// startsAgain reports whether the pod has terminated since the host shuts down, and starts again with it.
+func (p *JobPod) startsAgain() bool { return p.Facts.startsAfterShutdown(Restarts(p.Pod)) }
 
 // placed reports whether the pod has a place among those that run at the same time.
 func (p *JobPod) placed() bool {
@@ -116,9 +120,9 @@ func NextRun(pods []JobPod) int {
 	return run
 }
 
-// EndOfJob returns how the newest run of a Job has ended, or ends now, and the names of its pods that do not know it yet. Ended is zero
-// while the run continues. The pods are all those that exist. Equal facts lead to the same end, so it is known again after a restart of
-// the daemon that has lost it.
+// EndOfJob returns how the newest run of a Job has ended, or ends now, and the names of its pods that have no record of it yet. Ended is
+// zero while the run continues. The pods are all those that exist. Equal facts lead to the same end, also after a restart of the daemon
+// that has lost the record.
 //
 // The order of the rules is that of the Job controller (syncJob).
 func EndOfJob(pods []JobPod, now Instant) (end JobPart, unaware []string) {
@@ -133,15 +137,17 @@ func EndOfJob(pods []JobPod, now Instant) (end JobPart, unaware []string) {
 	if !end.Ended.IsZero() || len(list) == 0 {
 		return end, unaware
 	}
-	reason, message := verdict(list[0].Pod.Job, list)
+	partial := run > 0 // it has those pods that were started again
+	reason, message := verdict(list[0].Pod.Job, list, partial, partial || len(pods) >= list[0].Pod.Job.MaxParallel())
 	if reason == "" {
 		return JobPart{}, nil
 	}
 	return JobPart{Run: run, Ended: now, Reason: reason, Message: message}, unaware
 }
 
-// verdict returns why a Job ends; empty: it continues.
-func verdict(job *spec.Job, pods []JobPod) (Reason, string) {
+// verdict returns why a Job ends with these pods; empty: it continues. A partial run ends when all of them have terminated. Known: a Job
+// without completions has no other pods, such as some that are not accepted yet.
+func verdict(job *spec.Job, pods []JobPod, partial, known bool) (Reason, string) {
 	succeeded, failed, terminated, count := map[int32]bool{}, map[int32]bool{}, 0, 0
 	for i := range pods {
 		p := &pods[i]
@@ -154,10 +160,11 @@ func verdict(job *spec.Job, pods []JobPod) (Reason, string) {
 		case p.failed():
 			failed[p.Pod.Job.Index] = true
 		}
-		if p.Phase.Terminal() {
+		if p.Phase.Terminal() && !p.startsAgain() {
 			terminated++
 		}
 	}
+	over := terminated == len(pods)
 	for i := range pods {
 		if message := failsJob(job, &pods[i]); message != "" {
 			return ReasonPodFailurePolicy, message
@@ -176,13 +183,13 @@ func verdict(job *spec.Job, pods []JobPod) (Reason, string) {
 	switch {
 	case job.MaxFailedIndexes != nil && len(failed) > int(*job.MaxFailedIndexes):
 		return ReasonMaxFailedIndexes, "Job has exceeded the specified maximal number of failed indexes"
-	case job.Completions != nil && len(failed) > 0 && len(failed)+len(succeeded) >= int(*job.Completions):
+	case len(failed) > 0 && (partial && over || job.Completions != nil && len(failed)+len(succeeded) >= int(*job.Completions)):
 		return ReasonFailedIndexes, "Job has failed indexes"
 	}
 	if i := fulfilled(job, succeeded); i >= 0 {
 		return ReasonSuccessPolicy, fmt.Sprintf("Matched rules at index %d", i)
 	}
-	if job.Completions == nil && len(succeeded) > 0 && terminated == len(pods) ||
+	if len(succeeded) > 0 && over && (partial || job.Completions == nil && known) ||
 		job.Completions != nil && len(succeeded) >= int(*job.Completions) {
 		return ReasonCompletionsReached, "Reached expected number of succeeded pods"
 	}
@@ -241,32 +248,46 @@ func fulfilled(job *spec.Job, succeeded map[int32]bool) int {
 	})
 }
 
-// JobTurn returns why it is not the turn of a pod to start; empty: it is. The pods of the Job start in the order of their indexes. Each pod
-// decides for itself: those before it that wait count as those that run, so that two never take the same place.
-func JobTurn(name string, pods []JobPod, now Instant) string {
+// JobTurns returns for each pod of a Job that waits why it is not its turn to start; empty: it is. The pods start in the order of their
+// indexes. Each pod decides for itself: those before it that wait count as those that run, so that two never take the same place.
+func JobTurns(pods []JobPod, now Instant) map[string]string {
 	list, _ := current(pods)
-	own := slices.IndexFunc(list, func(p JobPod) bool { return p.Pod.Name == name })
-	if own < 0 {
-		return "not found"
+	turns := make(map[string]string, len(list))
+	if len(list) == 0 {
+		return turns
 	}
-	if end, _ := EndOfJob(pods, now); !end.Ended.IsZero() {
-		return "it has ended"
-	}
+	end, _ := EndOfJob(pods, now)
 	parallelism := list[0].Pod.Job.MaxParallel()
 	places := parallelism
 	for i := range pods {
-		p := &pods[i]
-		if p.Pod.Name != name && p.placed() {
+		if pods[i].placed() {
 			places--
 		}
 	}
-	for i := range own {
-		if p := &list[i]; !p.placed() && !p.Phase.Terminal() {
+	for i := range list {
+		p := &list[i]
+		if p.Phase.Terminal() {
+			continue
+		}
+		if !p.placed() {
 			places--
 		}
+		switch {
+		case !end.Ended.IsZero():
+			turns[p.Pod.Name] = "the Job has ended"
+		case places < 0 && !p.placed():
+			turns[p.Pod.Name] = fmt.Sprintf("parallelism of %d reached", parallelism)
+		default:
+			turns[p.Pod.Name] = ""
+		}
 	}
-	if places <= 0 {
-		return fmt.Sprintf("parallelism of %d reached", parallelism)
+	return turns
+}
+
+// JobTurn returns why it is not the turn of a pod to start, see [JobTurns].
+func JobTurn(name string, turns map[string]string) string {
+	if unmet, known := turns[name]; known {
+		return unmet
 	}
-	return ""
+	return "not found"
 }

@@ -78,6 +78,9 @@ func jobPods(t *testing.T, job *spec.Job, states string) []lifecycle.JobPod {
 		case "ended":
 			p.Phase = lifecycle.PhaseFailed
 			f.Job = lifecycle.JobPart{Ended: at(2), Reason: lifecycle.ReasonSuccessPolicy, Message: "before"}
+		case "redone":
+			ends(lifecycle.PhaseSucceeded, 0)
+			f.Job.Run = 1
 		case "again", "new":
 			f.Job.Run = 1
 		case "gone":
@@ -171,9 +174,14 @@ func TestEndOfJob(t *testing.T) {
 
 		{"without completions, a pod runs", spec.Job{}, "ok run", ""},
 		{"without completions, all have terminated", spec.Job{}, "ok ok", completed},
+		{"without completions, a pod stops with the host", spec.Job{Parallelism: number(2)}, "ok off", ""},
+		{"without completions, a pod is not accepted yet", spec.Job{Parallelism: number(2)}, "ok", ""},
+		{"without completions, the only pod of the next run", spec.Job{Parallelism: number(2)}, "redone ended", completed},
 
 		{"it has ended before", two, "ok ended wait run:100", "SuccessPolicy before"},
 		{"the next run continues", two, "again ended ended ended ended", ""},
+		{"the pods that were started again have succeeded", five, "redone ended ended ended ended", completed},
+		{"one of them runs", five, "redone again ended ended ended", ""},
 		{"deleted pods do not count", two, "gone ok gone run wait", ""},
 		{"all are deleted", two, "gone gone", ""},
 	} {
@@ -224,7 +232,7 @@ func TestJobTurn(t *testing.T) {
 		var may []string
 		for i, state := range strings.Fields(row.states) {
 			if state == "wait" || state == "new" {
-				if lifecycle.JobTurn(pods[i].Pod.Name, pods, at(9)) == "" {
+				if lifecycle.JobTurn(pods[i].Pod.Name, lifecycle.JobTurns(pods, at(9))) == "" {
 					may = append(may, fmt.Sprint(i))
 				}
 			}
@@ -239,10 +247,10 @@ func TestJobTurn(t *testing.T) {
 		}
 	}
 	pods := jobPods(t, &spec.Job{Parallelism: number(1)}, "run wait")
-	if got := lifecycle.JobTurn("sum-1", pods, at(9)); got != "parallelism of 1 reached" {
+	if got := lifecycle.JobTurn("sum-1", lifecycle.JobTurns(pods, at(9))); got != "parallelism of 1 reached" {
 		t.Errorf("the reason is %q", got)
 	}
-	if got := lifecycle.JobTurn("other", pods, at(9)); got != "not found" {
+	if got := lifecycle.JobTurn("other", lifecycle.JobTurns(pods, at(9))); got != "not found" {
 		t.Errorf("the reason of another pod is %q", got)
 	}
 }

@@ -22,7 +22,9 @@ func (e RestartRequested) apply(f *Facts) {
 		return
 	}
 	f.Stop, f.Escalation = Stop{}, Escalation{}
-	f.Job.startAgain(e.JobRun)
+	if !e.Redefined { // otherwise what is started again takes part in the same run
+		f.Job.startAgain(e.JobRun)
+	}
 	f.Restart = Restart{Requested: e.At, By: e.By, Redefined: e.Redefined}
 }
 
@@ -120,6 +122,9 @@ func (e DefinitionChanged) apply(f *Facts) {
 	f.Outgoing, f.Escalation = slices.Clone(f.Outgoing), Escalation{}
 	if !e.MetadataOnly {
 		f.Changes++
+	}
+	if job := e.From.Job; job != nil && (e.To.Job == nil || e.To.Job.Name != job.Name) {
+		f.Job = JobPart{}
 	}
 	f.requestResize(e)
 	for c := range containersOf(e.From) {

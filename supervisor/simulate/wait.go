@@ -27,7 +27,7 @@ func (p *Pod) watchConditions(orders []lifecycle.WaitRef) {
 func (p *Pod) reportCondition(ref lifecycle.WaitRef) {
 	unmet := ""
 	if c := spec.ParseWaitCondition(ref.Condition); c.Kind == spec.WaitJob {
-		unmet = lifecycle.JobTurn(p.Spec.Name, p.world.job(c.Object), p.world.Now())
+		unmet = lifecycle.JobTurn(p.Spec.Name, lifecycle.JobTurns(p.world.job(c.Object), p.world.Now()))
 		if unmet != "" && unmet == p.Facts.Wait.Conditions[ref.Condition].Message {
 			return // it is known, and the pods of a Job would report it to each other for ever
 		}

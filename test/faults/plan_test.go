@@ -60,11 +60,14 @@ func TestPlanIsApplied(t *testing.T) {
 	}
 }
 
-// planned writes the files of a pair. Its pod has a name and host ports that no other pair has.
+// planned writes the files of a pair. Its pod has a name, a Job and host ports that no other pair has.
 func (f *fixture) planned(i int, pair changetest.Pair) *planned {
 	f.Helper()
 	p := &planned{Pair: pair, pod: fmt.Sprintf("pair-%03d", i)}
-	own := strings.NewReplacer("name = \"pair\"\n", f.PodText(p.pod, ""), "31820", fmt.Sprint(31000+2*i), "31821", fmt.Sprint(31001+2*i))
+	own := strings.NewReplacer(
+		"name = \"pair\"\n", f.PodText(p.pod, ""), `"sum"`, strconv.Quote("sum-"+p.pod), `"max"`, strconv.Quote("max-"+p.pod),
+		"31820", fmt.Sprint(31000+2*i), "31821", fmt.Sprint(31001+2*i),
+	)
 	dir := filepath.Join(f.Dir, "pairs", p.pod)
 	f.Check(os.MkdirAll(dir, 0o755))
 	for name, text := range pair.Files {

@@ -161,7 +161,10 @@ func jobTemplates() []template {
 	const head = "restartPolicy = \"Never\"\njob.name = \"sum\"\njob.completions = 3\n"
 	const codes = "job.podFailurePolicy.rules = [{ action = \"FailJob\", onExitCodes = { operator = \"In\", values = [1] } }]"
 	list := []template{
-		{field: "job.name", pod: "restartPolicy = \"Never\"\njob.name = %s", before: `"sum"`, after: `"max"`, effect: inPlace},
+		{
+			field: "job.name", pod: "restartPolicy = \"Never\"\njob.parallelism = 1\njob.name = %s",
+			before: `"sum"`, after: `"max"`, effect: inPlace,
+		},
 		{
 			field: "job.completions", pod: "restartPolicy = \"Never\"\njob = { name = \"sum\", completions = %s }",
 			before: "2", after: "3", effect: inPlace,
