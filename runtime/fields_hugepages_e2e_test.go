@@ -63,7 +63,8 @@ func TestFieldsHugePages(t *testing.T) {
 				container, all = "4194304", "6291456"
 			}
 			for _, limit := range []struct{ dir, file, want string }{
-				{own, "hugetlb." + size + file, container}, {pod, "hugetlb." + size + file, all},
+				{own, "hugetlb." + size + file, container},
+				{pod, "hugetlb." + size + file, all},
 				{pod, "hugetlb." + size + ".rsvd" + file, all},
 			} {
 				if got := g.read(limit.dir, limit.file); got != limit.want {

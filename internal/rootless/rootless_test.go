@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"testing/synctest"
 
 	"golang.org/x/sys/unix"
@@ -181,6 +182,13 @@ func TestForwarder(t *testing.T) {
 	}
 	if err := n.endForwarder(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	for forwarder.Serves(forwarder.Socket(n.RunDir)) { // threads of a killed process close its sockets after the first one has exited
+		select {
+		case <-time.After(pollInterval):
+		case <-t.Context().Done():
+			t.Fatal("the killed forwarder serves its socket")
+		}
 	}
 	left := leftWorker(t, forwarder.Socket(n.RunDir))
 	if o, err := n.Forwarder(); err != nil || o != (Outlet{Needed: true}) || !slices.Contains(n.forwarders(), left) {

@@ -214,7 +214,7 @@ func (c *Client) connect(ctx context.Context) error {
 	c.workers.Go(func() { c.read(reading) })
 	answer, err := c.exchange(ctx, request{Program: c.Program, All: c.all})
 	if answer.ProgramError != "" {
-		c.log.Warn("host ports are forwarded by another build of the program", slog.String("error", answer.ProgramError))
+		c.log.WarnContext(ctx, "host ports are forwarded by another build of the program", slog.String("error", answer.ProgramError))
 	}
 	return joined(err, slices.Collect(maps.Values(answer.Errors))...)
 }

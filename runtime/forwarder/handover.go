@@ -100,12 +100,14 @@ func (s *server) start(client *net.UnixConn, namespace *os.File, path string, ra
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	late := time.AfterFunc(startTimeout, func() { _ = cmd.Process.Kill() })
+	ctx, cancel := context.WithTimeout(s.ctx, startTimeout)
+	defer cancel()
+	inTime := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	err = json.NewEncoder(in).Encode(h)
 	if err == nil {
 		_, err = io.ReadFull(out, make([]byte, len(Ready)))
 	}
-	if !late.Stop() {
+	if !inTime() {
 		err = fmt.Errorf("not ready within %v", startTimeout)
 	}
 	if err != nil {

@@ -266,12 +266,18 @@ func TestCut(t *testing.T) {
 		{" 0 1000 1\n 1 100000 65536\n", list},
 		{" 0 1000 1\n 1 100000 999\n 1000 200000 64537\n", list},
 		{" 1001 300000 64536\n 0 1000 1\n 1 100000 500\n 501 200000 500\n", []specs.LinuxIDMapping{
-			{ContainerID: 0, HostID: 1000, Size: 1}, {ContainerID: 1, HostID: 1, Size: 500}, {ContainerID: 501, HostID: 501, Size: 499},
-			{ContainerID: 1000, HostID: 0, Size: 1}, {ContainerID: 1001, HostID: 1001, Size: 64536},
+			{ContainerID: 0, HostID: 1000, Size: 1},
+			{ContainerID: 1, HostID: 1, Size: 500},
+			{ContainerID: 501, HostID: 501, Size: 499},
+			{ContainerID: 1000, HostID: 0, Size: 1},
+			{ContainerID: 1001, HostID: 1001, Size: 64536},
 		}},
 		{" 0 1000 1\n 1 100000 2000\n 2001 200000 70000\n", []specs.LinuxIDMapping{
-			{ContainerID: 0, HostID: 1000, Size: 1}, {ContainerID: 1, HostID: 1, Size: 999}, {ContainerID: 1000, HostID: 0, Size: 1},
-			{ContainerID: 1001, HostID: 1001, Size: 1000}, {ContainerID: 2001, HostID: 2001, Size: 63536},
+			{ContainerID: 0, HostID: 1000, Size: 1},
+			{ContainerID: 1, HostID: 1, Size: 999},
+			{ContainerID: 1000, HostID: 0, Size: 1},
+			{ContainerID: 1001, HostID: 1001, Size: 1000},
+			{ContainerID: 2001, HostID: 2001, Size: 63536},
 		}},
 		{"", list},
 	} {

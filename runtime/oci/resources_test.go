@@ -225,15 +225,21 @@ func TestPodHugePages(t *testing.T) {
 		want []cgroup.HugePages
 	}{
 		{
-			"none", Host{Controllers: controller, HugePages: sizes}, spec.Pod{},
+			"none",
+			Host{Controllers: controller, HugePages: sizes},
+			spec.Pod{},
 			[]cgroup.HugePages{{Size: "64KB"}, {Size: "2MB"}, {Size: "1GB"}},
 		},
 		{
-			"of the containers", Host{Controllers: controller, HugePages: sizes}, pod,
+			"of the containers",
+			Host{Controllers: controller, HugePages: sizes},
+			pod,
 			[]cgroup.HugePages{{Size: "64KB"}, {Size: "2MB", Bytes: 6 << 20}, {Size: "1GB", Bytes: 3 << 30}},
 		},
 		{
-			"of the pod", Host{Controllers: controller, HugePages: sizes}, own,
+			"of the pod",
+			Host{Controllers: controller, HugePages: sizes},
+			own,
 			[]cgroup.HugePages{{Size: "64KB"}, {Size: "2MB", Bytes: 8 << 20}, {Size: "1GB", Bytes: 3 << 30}},
 		},
 		{"no controller", Host{HugePages: sizes}, pod, nil},

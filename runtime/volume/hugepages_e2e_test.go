@@ -51,7 +51,7 @@ func TestHugePagesEmptyDir(t *testing.T) {
 				t.Helper()
 				dir, pages := s.path(pod.UID, v), resource.MustParse(size)
 				var now unix.Statfs_t
-				if err := unix.Statfs(dir, &now); err != nil || int64(now.Bsize) != pages.Value() {
+				if err := unix.Statfs(dir, &now); err != nil || now.Bsize != pages.Value() {
 					t.Errorf("%s %s: pages of %d bytes, %v", v.Name, when, now.Bsize, err)
 				}
 				if got := filetest.Stat(t, dir); got.Mode != unix.S_IFDIR|mode || got.Gid != gid ||
@@ -101,9 +101,17 @@ func TestDiscardMemory(t *testing.T) {
 		medium, size string
 		system       uint32
 	}{
-		{"HugePages", first, unix.HUGETLBFS_MAGIC}, {"HugePages", last, unix.HUGETLBFS_MAGIC}, {"Memory", first, unix.TMPFS_MAGIC},
-		{"HugePages", first, unix.HUGETLBFS_MAGIC}, {"", first, 0}, {"HugePages", first, unix.HUGETLBFS_MAGIC}, {"hostPath", first, 0},
-		{"Memory", first, unix.TMPFS_MAGIC}, {"", first, 0}, {"Memory", first, unix.TMPFS_MAGIC}, {"none", first, 0},
+		{"HugePages", first, unix.HUGETLBFS_MAGIC},
+		{"HugePages", last, unix.HUGETLBFS_MAGIC},
+		{"Memory", first, unix.TMPFS_MAGIC},
+		{"HugePages", first, unix.HUGETLBFS_MAGIC},
+		{"", first, 0},
+		{"HugePages", first, unix.HUGETLBFS_MAGIC},
+		{"hostPath", first, 0},
+		{"Memory", first, unix.TMPFS_MAGIC},
+		{"", first, 0},
+		{"Memory", first, unix.TMPFS_MAGIC},
+		{"none", first, 0},
 	} {
 		volumes := []spec.Volume{{Name: "v", EmptyDir: &spec.EmptyDirVolume{Medium: step.medium}}, other}
 		switch step.medium {
@@ -133,7 +141,7 @@ func TestDiscardMemory(t *testing.T) {
 		if err := unix.Statfs(dir, &now); err != nil || uint32(now.Type) != step.system || len(mountsBelow(t, dir)) != 1 {
 			t.Errorf("step %d: file system %x, %v", i, now.Type, err)
 		}
-		if size := resource.MustParse(step.size); step.medium == "HugePages" && int64(now.Bsize) != size.Value() {
+		if size := resource.MustParse(step.size); step.medium == "HugePages" && now.Bsize != size.Value() {
 			t.Errorf("step %d: pages of %d bytes", i, now.Bsize)
 		}
 		if got := filetest.Stat(t, dir); got.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || got.Gid != group {

@@ -128,7 +128,7 @@ func (e Emission) Action(a lifecycle.Action) {
 	case lifecycle.StartWait:
 		e.Emit(api.EventPodWaiting, "", event.Fields{"conditions": strings.Join(e.pod.Conditions(), ", ")})
 	case lifecycle.FailPod:
-		switch a.Reason { //nolint:exhaustive // see default
+		switch a.Reason {
 		case lifecycle.ReasonBackoffLimit:
 			e.Emit(api.EventPodBackoffExceeded, "", nil)
 		case lifecycle.ReasonJobComplete, lifecycle.ReasonJobFailed:

@@ -94,7 +94,7 @@ func jobPods(t *testing.T, job *spec.Job, states string) []lifecycle.JobPod {
 	return pods
 }
 
-func number(n int32) *int32 { return &n }
+func number(n int32) *int32 { return new(n) }
 
 // TestEndOfJob checks why a Job ends. The order of the rules is that of the Job controller.
 func TestEndOfJob(t *testing.T) {
@@ -169,8 +169,10 @@ func TestEndOfJob(t *testing.T) {
 
 		{"the limit before maxFailedIndexes and successPolicy", everything, "fail fail fail fail ok", backoff},
 		{"maxFailedIndexes before successPolicy", everything, "fail ok ok run wait", tooMany},
-		{"successPolicy before completions", success(spec.SuccessRule{SucceededCount: number(5)}), "ok ok ok ok ok",
-			"SuccessPolicy Matched rules at index 0"},
+		{
+			"successPolicy before completions", success(spec.SuccessRule{SucceededCount: number(5)}), "ok ok ok ok ok",
+			"SuccessPolicy Matched rules at index 0",
+		},
 
 		{"without completions, a pod runs", spec.Job{}, "ok run", ""},
 		{"without completions, all have terminated", spec.Job{}, "ok ok", completed},
@@ -190,7 +192,7 @@ func TestEndOfJob(t *testing.T) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}
 		told := 0
-		for _, state := range strings.Fields(row.states) {
+		for state := range strings.FieldsSeq(row.states) {
 			if row.want != "" && state != "ended" {
 				told++
 			}
@@ -280,8 +282,10 @@ func TestJobEnds(t *testing.T) {
 			now: 6, name: "one that waits, of a Job that has failed", pod: p, past: history{told(lifecycle.ReasonBackoffLimit)},
 			want: fail(lifecycle.ReasonJobFailed, "Job sum failed (BackoffLimitExceeded): why"),
 		},
-		{now: 6, name: "one that has succeeded", pod: p, past: history{live, exited("app", 1, 0), told(lifecycle.ReasonSuccessPolicy)},
-			want: do{lifecycle.RemoveSandbox{Sandbox: 1}}},
+		{
+			now: 6, name: "one that has succeeded", pod: p, past: history{live, exited("app", 1, 0), told(lifecycle.ReasonSuccessPolicy)},
+			want: do{lifecycle.RemoveSandbox{Sandbox: 1}},
+		},
 	}.check(t)
 	f := lifecycle.Facts{Accepted: at(1)}.Apply(end(lifecycle.ReasonFailedIndexes))
 	if again := f.Apply(end(lifecycle.ReasonSuccessPolicy)); again.Job != f.Job {

@@ -127,12 +127,14 @@ type FailPod struct {
 }
 
 func (a FailPod) issued(f *Facts, at Instant) {
-	by := "activeDeadlineSeconds"
+	var by string
 	switch a.Reason {
 	case ReasonBackoffLimit:
 		by = "backoffLimit"
 	case ReasonJobComplete, ReasonJobFailed:
 		by = "its Job"
+	default:
+		by = "activeDeadlineSeconds"
 	}
 	if f.Stop.Requested.IsZero() {
 		f.Stop.within(a.Grace, by, at)

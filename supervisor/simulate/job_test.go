@@ -88,30 +88,40 @@ func TestJobs(t *testing.T) {
 		want   string
 	}{
 		{
-			"the next index starts when an earlier one has finished", "Never", []string{"completions: 5", "parallelism: 2"}, nil, 2,
+			"the next index starts when an earlier one has finished", "Never",
+			[]string{"completions: 5", "parallelism: 2"},
+			nil, 2,
 			"Succeeded/1 Succeeded/1 Succeeded/1 Succeeded/1 Succeeded/1",
 		},
 		{
-			"also when it has failed", "Never", []string{"completions: 4", "parallelism: 1", "backoffLimitPerIndex: 0"},
-			[]simulate.Run{fails, fails}, 1, "BackoffLimitExceeded/1 BackoffLimitExceeded/1 Succeeded/1 Succeeded/1",
+			"also when it has failed", "Never",
+			[]string{"completions: 4", "parallelism: 1", "backoffLimitPerIndex: 0"},
+			[]simulate.Run{fails, fails},
+			1, "BackoffLimitExceeded/1 BackoffLimitExceeded/1 Succeeded/1 Succeeded/1",
 		},
 		{
-			"failures of several pods count together", "OnFailure", []string{"completions: 3", "parallelism: 2", "backoffLimit: 3"},
-			[]simulate.Run{fails, fails}, 2, "JobFailed/2 JobFailed/2 JobFailed/0",
+			"failures of several pods count together", "OnFailure",
+			[]string{"completions: 3", "parallelism: 2", "backoffLimit: 3"},
+			[]simulate.Run{fails, fails},
+			2, "JobFailed/2 JobFailed/2 JobFailed/0",
 		},
 		{
-			"the same with Never", "Never", []string{"completions: 3", "parallelism: 2", "backoffLimit: 1"},
-			[]simulate.Run{fails, fails}, 2, "JobFailed/1 JobFailed/1 JobFailed/0",
+			"the same with Never", "Never",
+			[]string{"completions: 3", "parallelism: 2", "backoffLimit: 1"},
+			[]simulate.Run{fails, fails},
+			2, "JobFailed/1 JobFailed/1 JobFailed/0",
 		},
 		{
 			"successPolicy", "Never",
 			[]string{"completions: 5", "parallelism: 2", "successPolicy: {rules: [{succeededCount: 2}]}"},
-			[]simulate.Run{forever}, 2, "JobComplete/1 Succeeded/1 Succeeded/1 JobComplete/0 JobComplete/0",
+			[]simulate.Run{forever},
+			2, "JobComplete/1 Succeeded/1 Succeeded/1 JobComplete/0 JobComplete/0",
 		},
 		{
 			"maxFailedIndexes", "Never",
 			[]string{"completions: 5", "parallelism: 2", "backoffLimitPerIndex: 0", "maxFailedIndexes: 1"},
-			[]simulate.Run{fails, forever, fails}, 2,
+			[]simulate.Run{fails, forever, fails},
+			2,
 			"BackoffLimitExceeded/1 JobFailed/1 BackoffLimitExceeded/1 JobFailed/0 JobFailed/0",
 		},
 		{
@@ -120,7 +130,8 @@ func TestJobs(t *testing.T) {
 				"completions: 3", "parallelism: 2", "backoffLimit: 6",
 				"podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In, values: [1]}}]}",
 			},
-			[]simulate.Run{fails, forever}, 2, "Failed/1 JobFailed/1 JobFailed/0",
+			[]simulate.Run{fails, forever},
+			2, "Failed/1 JobFailed/1 JobFailed/0",
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -182,7 +182,8 @@ func TestReady(t *testing.T) {
 		},
 		"limits require a restart of a pod that is not ready, with a goal of started containers": {
 			Goal{SpecHash: "new", Changed: true, Started: true, Before: &before.Object},
-			watch{with(pod("1", "new"), request(3), resizing("no cgroup"), notReady, infeasible)}, 1,
+			watch{with(pod("1", "new"), request(3), resizing("no cgroup"), notReady, infeasible)},
+			1,
 			"the resize of the pod is not complete: no cgroup",
 		},
 		"limits of an earlier change are refused, with a goal of started containers": {
