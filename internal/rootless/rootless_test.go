@@ -16,8 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 
