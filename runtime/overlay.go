@@ -93,7 +93,7 @@ func tryOverlay(dir string) (reason string, err error) {
 	const noAttributes = "overlayfs cannot replace a directory: the file system has no extended attributes"
 	err = errors.Join(os.RemoveAll(replaced), os.Mkdir(replaced, 0o700))
 	switch {
-	case errors.Is(err, unix.EIO): // of overlayfs itself (ovl_set_opaque)
+	case errors.Is(err, unix.EIO) && !hasAttributes(filepath.Join(tmp, upper), userXAttr): // of overlayfs itself (ovl_set_opaque)
 		return noAttributes, nil
 	case err != nil:
 		return reasonOf(fmt.Errorf("overlayfs cannot replace a directory: %w", err))
@@ -107,9 +107,19 @@ func tryOverlay(dir string) (reason string, err error) {
 	return "", nil
 }
 
+// hasAttributes reports whether overlayfs can set its attributes in a directory.
+func hasAttributes(dir string, user bool) bool {
+	name := "trusted.overlay.podstead"
+	if user {
+		name = "user.overlay.podstead"
+	}
+	err := unix.Lsetxattr(dir, name, []byte("y"), 0)
+	return err == nil || errors.Is(err, unix.EIO)
+}
+
 // reasonOf returns the text of an error of overlayfs. What the host lacks at present, such as disk space, is an error instead.
 func reasonOf(err error) (reason string, other error) {
-	for _, lacks := range []error{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE, unix.ENOMEM} {
+	for _, lacks := range []error{unix.ENOSPC, unix.EDQUOT, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EIO} {
 		if errors.Is(err, lacks) {
 			return "", err
 		}

@@ -351,7 +351,7 @@ func (n *Namespaces) lacks(r names, now time.Time) bool {
 // that of an earlier version.
 func (n *Namespaces) forwarder(r names) process {
 	socket := forwarder.Socket(n.RunDir)
-	if _, err := os.Lstat(socket); errors.Is(err, fs.ErrNotExist) || r.Forwarder != (process{}) && !r.HandsOver {
+	if _, err := os.Lstat(socket); errors.Is(err, fs.ErrNotExist) || r.Forwarder.runs() && !r.HandsOver {
 		return process{}
 	}
 	if r.Forwarder.runs() {

@@ -43,7 +43,8 @@ func sweepRunc(ctx context.Context, o Options) {
 		o.Log.WarnContext(ctx, "cannot list containers of the OCI runtime", slog.Any("error", err))
 	}
 	for _, dir := range dirs {
-		if strings.HasPrefix(dir.Name(), ".") || hasBundle(o.State, dir.Name()) { // crun has a directory .cache
+		// crun has a directory .cache, and runsc has its state in files.
+		if !dir.IsDir() || strings.HasPrefix(dir.Name(), ".") || hasBundle(o.State, dir.Name()) {
 			continue
 		}
 		if err := deleteRuncContainer(ctx, o, root, dir.Name()); err != nil {

@@ -263,9 +263,15 @@ func serveInherited(ctx context.Context) int {
 	var h handover
 	err := json.NewDecoder(os.Stdin).Decode(&h)
 	takesOver := !errors.Is(err, io.EOF)
-	if takesOver && err != nil {
+	in, statErr := os.Stdin.Stat()
+	switch {
+	case statErr != nil, takesOver && err != nil:
+		return 1
+	case !takesOver && in.Mode()&os.ModeNamedPipe != 0: // the other worker was killed
 		return 1
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	s, err := inherit(ctx)
 	switch {
 	case err == nil && takesOver:
@@ -278,5 +284,7 @@ func serveInherited(ctx context.Context) int {
 	}
 	s.acceptAll(s.listener)
 	s.awaitConnections()
+	cancel() // resets those that are left
+	s.work.Wait()
 	return 0
 }

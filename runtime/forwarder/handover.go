@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,6 +30,9 @@ const (
 
 // The further descriptors of a worker that takes over: the client, the network namespace of its pods, and the sockets of ports.
 const clientFD, namespaceFD, socketFD = finderFD + 1, finderFD + 2, finderFD + 3
+
+// inherited is the number of the connection that a worker inherits. Those that it accepts count from 1.
+const inherited = 0
 
 // handover is what a worker writes to the standard input of the one to which it leaves its ports. That answers with [Ready], and begins at
 // the end of the file. The standard input of a worker that the first process starts is empty.
@@ -49,7 +53,10 @@ func (s *server) handOver(
 	if path == "" || number < s.newest || s.left {
 		return false, nil
 	}
-	same, err := proc.Executes(os.Getpid(), path)
+	same, err := number == inherited, error(nil) // this worker was started for the request, possibly by a script
+	if !same {
+		same, err = proc.Executes(os.Getpid(), path)
+	}
 	if same {
 		s.ask(question{Program: path}) // so the first process executes it if it is of another build
 	}
@@ -100,18 +107,28 @@ func (s *server) start(client *net.UnixConn, namespace *os.File, path string, ra
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, startTimeout)
-	defer cancel()
-	inTime := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
+	kill := func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) } // with what it has started, if it is a script
+	answered, late := make(chan struct{}), false
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-answered:
+		case <-time.After(startTimeout):
+			late = true
+			kill()
+		}
+	})
 	err = json.NewEncoder(in).Encode(h)
 	if err == nil {
 		_, err = io.ReadFull(out, make([]byte, len(Ready)))
 	}
-	if !inTime() {
+	close(answered)
+	if watch.Wait(); late {
 		err = fmt.Errorf("not ready within %v", startTimeout)
 	}
 	if err != nil {
-		return nil, errors.Join(err, cmd.Process.Kill(), cmd.Wait())
+		kill()
+		return nil, errors.Join(err, cmd.Wait())
 	}
 	go func() { _ = cmd.Wait() }()
 	return in, nil
@@ -168,7 +185,7 @@ func (s *server) takeOver(h handover) error {
 	go func() {
 		defer client.Close()
 		defer namespace.Close()
-		s.answer(client, namespace, 0, io.MultiReader(bytes.NewReader(h.Request), client))
+		s.answer(client, namespace, inherited, io.MultiReader(bytes.NewReader(h.Request), client))
 	}()
 	return nil
 }

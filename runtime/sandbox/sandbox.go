@@ -88,8 +88,12 @@ func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 		return nil, err
 	}
 	defer unlock()
-	var class ociruntime.Choice // a sandbox that was started keeps its own
-	if _, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, sandbox)); errdefs.IsNotFound(err) {
+	var class ociruntime.Choice
+	running, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, sandbox))
+	switch {
+	case err == nil: // it keeps its own, also if it is lost in the meantime and created again
+		class = ociruntime.Choice{Program: running.Runtime(), UserNamespaces: running.Runtime()}
+	case errdefs.IsNotFound(err):
 		if err := s.clear(ctx, uid); err != nil { // it would run beside the pod
 			return nil, err
 		}

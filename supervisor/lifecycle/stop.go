@@ -127,14 +127,11 @@ type FailPod struct {
 }
 
 func (a FailPod) issued(f *Facts, at Instant) {
-	var by string
-	switch a.Reason {
-	case ReasonBackoffLimit:
+	by := "activeDeadlineSeconds"
+	if a.Reason == ReasonBackoffLimit {
 		by = "backoffLimit"
-	case ReasonJobComplete, ReasonJobFailed:
+	} else if a.Reason == ReasonJobComplete || a.Reason == ReasonJobFailed {
 		by = "its Job"
-	default:
-		by = "activeDeadlineSeconds"
 	}
 	if f.Stop.Requested.IsZero() {
 		f.Stop.within(a.Grace, by, at)
