@@ -130,7 +130,8 @@ func (a FailPod) issued(f *Facts, at Instant) {
 	by := "activeDeadlineSeconds"
 	if a.Reason == ReasonBackoffLimit {
 		by = "backoffLimit"
-	} else if a.Reason == ReasonJobComplete || a.Reason == ReasonJobFailed {
+	}
+	if a.Reason == ReasonJobComplete || a.Reason == ReasonJobFailed {
 		by = "its Job"
 	}
 	if f.Stop.Requested.IsZero() {
