@@ -51,7 +51,8 @@ func TestHugePagesEmptyDir(t *testing.T) {
 				t.Helper()
 				dir, pages := s.path(pod.UID, v), resource.MustParse(size)
 				var now unix.Statfs_t
-				if err := unix.Statfs(dir, &now); err != nil || now.Bsize != pages.Value() {
+				err := unix.Statfs(dir, &now)
+				if err != nil || int64(now.Bsize) != pages.Value() { //nolint:unconvert // 32 bits wide elsewhere
 					t.Errorf("%s %s: pages of %d bytes, %v", v.Name, when, now.Bsize, err)
 				}
 				if got := filetest.Stat(t, dir); got.Mode != unix.S_IFDIR|mode || got.Gid != gid ||
@@ -141,7 +142,8 @@ func TestDiscardMemory(t *testing.T) {
 		if err := unix.Statfs(dir, &now); err != nil || uint32(now.Type) != step.system || len(mountsBelow(t, dir)) != 1 {
 			t.Errorf("step %d: file system %x, %v", i, now.Type, err)
 		}
-		if size := resource.MustParse(step.size); step.medium == "HugePages" && now.Bsize != size.Value() {
+		size := resource.MustParse(step.size)
+		if step.medium == "HugePages" && int64(now.Bsize) != size.Value() { //nolint:unconvert // 32 bits wide elsewhere
 			t.Errorf("step %d: pages of %d bytes", i, now.Bsize)
 		}
 		if got := filetest.Stat(t, dir); got.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || got.Gid != group {
