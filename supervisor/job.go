@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// endJobs tells the pods of each Job that it has ended, until ctx ends. A pod that is told again does not change.
+// endJobs tells the pods of each Job that it has ended, until ctx ends. A pod that is notified again does not change.
 func (s *Supervisor) endJobs(ctx context.Context) {
 	for {
 		changed := s.Changed()
@@ -96,7 +96,7 @@ func (s *Supervisor) turns(name string) (map[string]string, <-chan struct{}) {
 	return known.of, known.changed
 }
 
-// tellEnd tells a pod how its Job has ended.
+// tellEnd tells a pod how its Job has finished.
 func (s *Supervisor) tellEnd(ctx context.Context, pod string, end lifecycle.JobPart) {
 	s.mu.Lock()
 	l := s.pods[pod]

@@ -105,7 +105,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// TestJobEndLost checks that a pod of a Job does not start again at boot if the power failed before its end was saved for that pod.
+// TestJobEndLost checks that a pod of a Job does not start again at boot if the power failed before it had recorded the end of the Job.
 func TestJobEndLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
@@ -188,7 +188,7 @@ func TestJobDeleted(t *testing.T) {
 		time.Sleep(time.Hour)
 		m.expectJob(jobComplete)
 		if s, _ := m.Pod("sum-3"); s.Facts.Sandbox.N > 0 {
-			t.Error("a pod of a Job that has ended was started")
+			t.Error("a pod of a Job that has finished was started")
 		}
 		for i := range 5 {
 			remove(fmt.Sprint("sum-", i))

@@ -19,7 +19,7 @@ import (
 	"github.com/podstead/podstead/internal/proc"
 )
 
-// build writes this program with more bytes at its end to a file, and returns its path. It is another build, unless there are none.
+// build writes this program with more bytes appended to a file, and returns its path. It is another build, unless there are none.
 func build(t *testing.T, more string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -59,7 +59,7 @@ func ask(f Forward) (string, error) {
 	return answerOf(conn)
 }
 
-// connects connects to a port again and again, and reports errors, until the test is done or it is stopped.
+// connects connects to a port in a loop, and reports errors, until the test is done or it is stopped.
 func connects(t *testing.T, f Forward) (count *atomic.Int64, stop func()) {
 	t.Helper()
 	count = new(atomic.Int64)
@@ -133,7 +133,7 @@ func TestHandOver(t *testing.T) {
 	if worker := workerOf(socket, first); worker != before {
 		t.Errorf("worker %d was replaced by a copy, %d", before, worker)
 	}
-	// The port has a queue of connections also while nobody accepts them.
+	// The port has a queue of connections also while no process accepts them.
 	count, stop := connects(t, tcp)
 	await(t, "connections before", func() bool { return count.Load() > 0 })
 	other := build(t, "other")

@@ -46,7 +46,7 @@ func TestClasses(t *testing.T) {
 	}
 	c.RecursiveReadOnly(t.Context(), "crun")
 	if after, err := os.ReadFile(asked); err != nil || string(after) != string(before) {
-		t.Errorf("the OCI runtime was asked again: %q, then %q, %v", before, after, err)
+		t.Errorf("the OCI runtime was called again: %q, then %q, %v", before, after, err)
 	}
 	if c.RecursiveReadOnly(t.Context(), "/no/such/runtime") {
 		t.Error("a program that does not exist supports recursive mounts")

@@ -17,10 +17,10 @@ const (
 	ReasonFailedIndexes      Reason = "FailedIndexes"
 )
 
-// JobPart is the part of a pod in its Job, see [spec.Pod.Job]. How the Job has ended is recorded in each pod.
+// JobPart is the part of a pod in its Job, see [spec.Pod.Job]. How the Job has finished is recorded in each pod.
 type JobPart struct {
-	// Run is the number of the run of the Job that the pod takes part in. Whatever starts a pod again of a Job that has ended makes it take
-	// part in the next run. A pod without a recorded end takes part in the newest one, whatever its number.
+	// Run is the number of the run of the Job that the pod takes part in. Whatever starts a pod again of a Job that has finished makes it
+	// take part in the next run. A pod without a recorded end takes part in the newest one, whatever its number.
 	Run     int     `json:"run,omitempty"`
 	Ended   Instant `json:"ended,omitzero"`   // when the run ended
 	Reason  Reason  `json:"reason,omitempty"` // why
@@ -32,7 +32,7 @@ func (j *JobPart) Complete() bool {
 	return j.Reason == ReasonSuccessPolicy || j.Reason == ReasonCompletionsReached
 }
 
-// startAgain makes the pod take part in a run of a Job that has ended.
+// startAgain makes the pod take part in a run of a Job that has finished.
 func (j *JobPart) startAgain(run int) {
 	if !j.Ended.IsZero() {
 		*j = JobPart{Run: max(run, j.Run+1)}
@@ -48,7 +48,7 @@ func (e JobEnded) apply(f *Facts) {
 	}
 }
 
-// failWithJob stops a pod whose Job has ended, and reports whether it did. A pod that has terminated keeps its status, and so does one
+// failWithJob stops a pod whose Job has finished, and reports whether it did. A pod that has terminated keeps its status, and so does one
 // that a person has stopped.
 func (p *plan) failWithJob() bool {
 	part := &p.facts.Job
@@ -120,7 +120,7 @@ func NextRun(pods []JobPod) int {
 	return run
 }
 
-// EndOfJob returns how the newest run of a Job has ended, or ends now, and the names of its pods that have no record of it yet. Ended is
+// EndOfJob returns how the newest run of a Job has finished, or ends now, and the names of its pods that have no record of it yet. Ended is
 // zero while the run continues. The pods are all those that exist. Equal facts lead to the same end, also after a restart of the daemon
 // that has lost the record.
 //
@@ -274,7 +274,7 @@ func JobTurns(pods []JobPod, now Instant) map[string]string {
 		}
 		switch {
 		case !end.Ended.IsZero():
-			turns[p.Pod.Name] = "the Job has ended"
+			turns[p.Pod.Name] = "the Job has finished"
 		case places < 0 && !p.placed():
 			turns[p.Pod.Name] = fmt.Sprintf("parallelism of %d reached", parallelism)
 		default:

@@ -20,7 +20,7 @@ import (
 //	stop           a person has stopped it
 //	off            it stops with the host, and starts again
 //	held           it is not supervised
-//	ended          its Job has ended
+//	ended          its Job has finished
 //	again          a person has started it again afterwards, and it runs
 //	new            the same, and it waits
 //	gone           it is being deleted
@@ -257,7 +257,7 @@ func TestJobTurn(t *testing.T) {
 	}
 }
 
-// TestJobEnds checks what becomes of a pod whose Job has ended.
+// TestJobEnds checks what becomes of a pod whose Job has finished.
 func TestJobEnds(t *testing.T) {
 	p := podOf(spec.RestartNever, "app")
 	p.Job = &spec.Job{Name: "sum"}

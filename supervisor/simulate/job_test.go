@@ -54,7 +54,7 @@ func newJobWorld(pods []*spec.Pod, runs ...simulate.Run) *jobWorld {
 	return w
 }
 
-// states are the phases of the pods, with the reason of each that its Job has ended, and the number of starts of its container.
+// states are the phases of the pods, with the reason of each that its Job has finished, and the number of starts of its container.
 func (w *jobWorld) states() string {
 	var list []string
 	for _, p := range w.pods {
@@ -151,7 +151,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestJobStartedAgain checks that the start of a pod by a person opens the next run of a Job that has ended.
+// TestJobStartedAgain checks that the start of a pod by a person opens the next run of a Job that has finished.
 func TestJobStartedAgain(t *testing.T) {
 	pods := jobOf(t, "Never", "completions: 3", "parallelism: 1", "successPolicy: {rules: [{succeededCount: 1}]}")
 	w := newJobWorld(pods)
@@ -208,7 +208,7 @@ func TestJobWaits(t *testing.T) {
 }
 
 // TestJobWorlds runs Jobs whose pods fail and succeed at random while the daemon crashes and the power fails: there are never more pods
-// than parallelism allows, the pods agree on how the Job has ended, nothing of it starts afterwards, and it ends.
+// than parallelism allows, the pods agree on how the Job has finished, nothing of it starts afterwards, and it ends.
 func TestJobWorlds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		completions := rapid.IntRange(2, 6).Draw(t, "completions")
