@@ -164,7 +164,8 @@ bench-compare: ## measure the git revision BASE and this one in turns, and fail 
 	$(MAKE) --no-print-directory -C "$$base" build VERSION=base && $(GO) run ./test/bench -base "$$base/bin" -scale 0.4 $(BENCHFLAGS)
 
 # It runs conformance tests SOAKRUNS times under load, holds the validation of pods against an API server of Kubernetes, runs storms of
-# updates and power cuts, and restarts pods and kills daemons for SOAKTIME.
+# updates and power cuts, fuzzes (a number of runs: with a time limit, go test can fail when the time expires), and restarts pods and kills
+# daemons for SOAKTIME.
 soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAKTIME (30m) (root)
 	$(NEED_ROOT)
 	@.ci/deps soak
@@ -181,6 +182,7 @@ soak: ## run the tests that take hours, see docs/testing.md; SOAKRUNS (20), SOAK
 	PODSTEAD_STORM=10 $(GO) test -tags $(TAGS) -count=1 -timeout 0 -v -run TestKilledFeed ./internal/crilog
 	PODSTEAD_STORM=10 $(GO) test -tags vm,soak,$(TAGS) -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock|TestDevices" ./test/vm
 	$(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v -run TestDay ./supervisor
+	$(MAKE) --no-print-directory fuzz FUZZTIME=100000x
 	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak,$(TAGS) -count=1 -timeout 0 -v ./test/faults
 
 cluster: ## test manifests and validation on a real API server, which is built from Go modules first (half an hour)

@@ -34,7 +34,6 @@ var suites = []suite{
 		name: "crun", packages: []string{"./runtime", "./test/hostile"}, programs: programs,
 		files: []string{"test/images/", "test/purecgroup/"},
 	},
-	{name: "fuzz", packages: fuzzed},
 	{name: "mutate", packages: []string{"./supervisor/lifecycle", "./test/mutate"}, files: []string{"docs/mutants.md"}},
 	{name: "packages", programs: programs, files: packaged},
 	{
@@ -52,21 +51,6 @@ var suites = []suite{
 
 // packaged are files that packages contain, or that build them.
 var packaged = []string{"packaging/", "examples/", "tools/", "CHANGELOG.md", "LICENSE", "README.md"}
-
-// fuzzed are the packages with fuzz targets. TestFuzzed compares it with the sources.
-var fuzzed = []string{
-	"./internal/bundle",
-	"./internal/compose/converter",
-	"./cmd/podstead/internal/show",
-	"./internal/crilog",
-	"./internal/filecopy",
-	"./internal/plain", "./internal/proc",
-	"./runtime/engine",
-	"./runtime/image",
-	"./runtime/image/signature",
-	"./spec", "./spec/calendar", "./spec/quadlet",
-	"./supervisor/lifecycle", "./supervisor/simulate",
-}
 
 // programs are those of make build. The last two run containers.
 var programs = []string{"./cmd/podstead", "./cmd/podstead-compose", "./cmd/containerd-shim-podstead-v1", "./cmd/podstead-monitor"}

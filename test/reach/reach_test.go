@@ -2,37 +2,10 @@ package main
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
-
-// TestFuzzed compares the list with the packages that have fuzz targets.
-func TestFuzzed(t *testing.T) {
-	t.Chdir("../..")
-	var found []string
-	target := regexp.MustCompile(`(?m)^func Fuzz\w+\(`)
-	err := filepath.WalkDir(".", func(name string, entry os.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, ".") {
-			return err
-		}
-		text, err := os.ReadFile(name)
-		if dir := "./" + filepath.ToSlash(filepath.Dir(name)); target.Match(text) && !slices.Contains(found, dir) {
-			found = append(found, dir)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(found)
-	if listed := slices.Sorted(slices.Values(fuzzed)); !slices.Equal(found, listed) {
-		t.Errorf("fuzzed lists %q, want %q", listed, found)
-	}
-}
 
 // TestReached checks what the real packages of suites are.
 func TestReached(t *testing.T) {
@@ -69,7 +42,7 @@ func TestReached(t *testing.T) {
 		{"packages", "packaging/build", true},
 		{"packages", "cmd/podstead/main.go", true},
 		{"packages", "cmd/podstead/testdata/script/get.txtar", false},
-		{"fuzz", "go.mod", true},
+		{"mutate", "go.mod", true},
 	} {
 		i := slices.IndexFunc(suites, func(s suite) bool { return s.name == test.suite })
 		r, err := suites[i].reached(t.Context())
